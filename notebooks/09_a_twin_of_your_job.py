@@ -70,7 +70,16 @@ for mode in ["aligned", "unaligned", "aligned_with_timeout"]:
     for each in beside(predict("flink_chain", {"mode": mode}, profile, runs=5), [observed[name]]):
         seen = "fitted on" if name in fitted_on else "not seen"
         rows.append(
-            (mode, seen, each.operator, f"{each.statistic}, {each.unit}", each.low, each.mean, each.high, each.measured)
+            (
+                mode,
+                seen,
+                each.operator,
+                f"{each.statistic}, {each.unit}",
+                each.low,
+                each.median,
+                each.high,
+                each.measured,
+            )
         )
 columns = ["mode", "", "operator", "statistic", "low", "predicted", "high", "measured"]
 twin = pd.DataFrame(rows, columns=columns)
@@ -91,7 +100,7 @@ line = axes.axline((10, 10), (1000, 1000), color="#868d97", linewidth=1)
 
 # %% [markdown]
 # What is long is predicted well, milliseconds of threads are not. Below saturation flush timers decide, and one
-# measured run is one draw: see [how far to trust it](../docs/how-to/calibrate.md).
+# measured run is one draw: see [how far a prediction holds](../docs/explanation/prediction.md).
 #
 # ## 3. How often?
 #

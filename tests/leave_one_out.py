@@ -1,11 +1,12 @@
 """Every measured run predicted from the other configurations, and how far off: the errors that intervals are made of.
 
-    python -m tests.leave_one_out            # the table of what is kept, and its picture in docs
-    python -m tests.leave_one_out --seeds 9  # simulate anew, and keep: five minutes on a quiet core
+    python -m tests.leave_one_out            # the tables of what is kept, into the page, and its picture
+    python -m tests.leave_one_out --seeds 9  # simulate anew, and keep: a quarter of an hour on a quiet core
+    python -m tests.leave_one_out --seeds 3 --one   # the same from one configuration of each cluster alone
 
 A configuration is a job with its rates, sizes and place, in all its modes. Costs are those of the other configurations
-with channels of the same kind; of the local one, which is alone, of the remote ones. Whether a run is inside is asked
-of errors to which its own configuration has no residual.
+of the cluster with channels of the same kind; of a local one, which is alone, of the remote ones. Whether a run is
+inside is asked of errors to which its own configuration has no residual.
 """
 
 from __future__ import annotations
@@ -13,47 +14,100 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
+from typing import Any
 
 from barrierlab.sim import load
-from barrierlab.sim.sweep.measured import DATA, load_measured
-from barrierlab.sim.twin.calibrate import calibrate
-from barrierlab.sim.twin.errors import CLOCK, Residual, fit_all, kind_of, text_of
-from barrierlab.sim.twin.observed import ObservedJob, observed_tables, senders_of
-from barrierlab.sim.twin.predict import simulated_figures, statistics_of
+from barrierlab.sim.sweep.measured import DATA, load_measured, measured_in
+from barrierlab.sim.twin.calibrate import calibrate, observed_from
+from barrierlab.sim.twin.errors import CLOCK, ErrorTerm, Residual, fit_all, kind_of, text_of
+from barrierlab.sim.twin.observed import ObservedJob
+from barrierlab.sim.twin.predict import Name, simulated_figures, statistics_of
+from barrierlab.sim.twin.profile import Profile
 
-KEPT = Path(__file__).parent / "sim" / "flink" / "leave_one_out.csv"
-PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "leave_one_out.svg"
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "tests" / "sim" / "flink" / "leave_one_out.csv"
+FROM_ONE = ROOT / "tests" / "sim" / "flink" / "from_one.csv"
+PAGE = ROOT / "docs" / "explanation" / "prediction.md"
+PICTURE = ROOT / "docs" / "pictures" / "leave_one_out.svg"
 HEADLINES = ("end to end: ", "persisted: ")
+CLUSTERS = {"first": DATA, "second": DATA / "second"}
+ALONE = {"first": "R_chain_sat_4ms", "second": "R_chain_sat_16ms"}
+"""The configuration of each cluster that the others are predicted from: saturated, in every mode that it was run in."""
+REPEAT = re.compile(r"_\d+(?=_[a-z]+$)")
+BLOCK = re.compile(r"(<!-- kept: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
-def observed() -> dict[str, ObservedJob]:
-    """Return the runs of the tables, by name."""
-    found = {}
-    for job in load_measured():
-        senders = senders_of(load(job.scenario, job.settings).topology)
-        found |= {run.name: run for run in observed_tables(Path(str(DATA)), senders) if run.name == job.name}
-    return found
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One job in one mode: its configuration, its scenario, and its measured runs, which are repeats."""
+
+    configuration: str
+    scenario: str
+    settings: Mapping[str, Any]
+    runs: tuple[ObservedJob, ...]
+
+    @property
+    def measured(self) -> dict[Name, float]:
+        """The mean of the repeats."""
+        found = [statistics_of(run.checkpoints) for run in self.runs]
+        return {name: fmean(each[name] for each in found if name in each) for name in found[0]}
 
 
-def simulate(seeds: int) -> Iterator[Residual]:
-    """Yield a residual of each figure of each measured run."""
-    runs = observed()  # without those whose buffers do not keep their size
-    jobs = [job for job in load_measured() if job.name in runs]
-    for job in jobs:
-        others = [runs[each.name] for each in jobs if each.setup != job.setup]
-        alike = [run for run in others if run.is_local == runs[job.name].is_local] or others
-        values, ruled_by = simulated_figures(job.scenario, job.settings, calibrate(alike), seeds)
-        for key, measured in statistics_of(runs[job.name].checkpoints).items():
-            if any(values[key]) or measured:
-                yield Residual(kind_of(*key, ruled_by), job.setup, values[key], measured)
+def cases(cluster: str) -> list[Case]:
+    """Return the measured jobs of a cluster; the configurations of the second begin with its name."""
+    folder = CLUSTERS[cluster]
+    jobs = load_measured() if cluster == "first" else measured_in(folder)
+    runs = {
+        run.name: run
+        for name in dict.fromkeys(job.scenario for job in jobs)
+        for run in observed_from([str(folder)], load(name), debloated=True)
+    }
+    of = "" if cluster == "first" else f"{cluster} "
+    return [
+        Case(
+            f"{of}{job.setup}",
+            job.scenario,
+            job.settings,
+            tuple(run for name, run in runs.items() if job.name in (name, REPEAT.sub("", name))),
+        )
+        for job in jobs
+    ]
 
 
-def kept() -> list[Residual]:
-    """Return the residuals of the kept file."""
-    with KEPT.open(encoding="utf-8") as file:
+def simulate(cluster: str, seeds: int, alone: str = "") -> Iterator[Residual]:
+    """Yield a residual of each figure of each measured job of a cluster, simulated on all cores.
+
+    Costs are of the other configurations, or of the one that is named, which is then not predicted.
+    """
+    found = cases(cluster)
+    profiles: dict[str, Profile] = {}
+    for case in {case.configuration: case for case in found}.values():
+        others = [each for each in found if each.configuration != case.configuration]
+        fitted = [run for each in others for run in each.runs if each.configuration.endswith(alone)]
+        same = [run for run in fitted if run.is_local == case.runs[0].is_local]
+        if fitted:
+            profiles[case.configuration] = calibrate(same or fitted)
+    asked = [case for case in found if not (alone and case.configuration.endswith(alone))]
+    with ProcessPoolExecutor() as pool:
+        names, settings = [case.scenario for case in asked], [case.settings for case in asked]
+        of_each = [profiles[case.configuration] for case in asked]
+        simulated = pool.map(simulated_figures, names, settings, of_each, [seeds] * len(asked))
+        for case, (values, ruled_by) in zip(asked, simulated, strict=True):
+            for (statistic, operator), measured in case.measured.items():
+                own = values[statistic, operator]
+                if any(own) or measured:
+                    yield Residual(kind_of(statistic, operator, ruled_by), case.configuration, own, measured)
+
+
+def kept(path: Path = KEPT) -> list[Residual]:
+    """Return the residuals of a kept file."""
+    with path.open(encoding="utf-8") as file:
         return [
             Residual(
                 row["kind"], row["configuration"], tuple(map(float, row["simulated"].split())), float(row["measured"])
@@ -73,12 +127,19 @@ def text_of_residuals(residuals: Sequence[Residual]) -> str:
     return out.getvalue()
 
 
-def judged(residuals: Sequence[Residual]) -> list[tuple[Residual, float, bool]]:
-    """Return each with half its interval and whether it is inside; of kinds that the other configurations know."""
-    terms = {
+def terms_without(residuals: Sequence[Residual]) -> dict[str, dict[str, ErrorTerm]]:
+    """Return the errors of all kinds by the configuration to which they owe nothing."""
+    return {
         name: fit_all([each for each in residuals if each.configuration != name])
         for name in dict.fromkeys(each.configuration for each in residuals)
     }
+
+
+def judged(
+    residuals: Sequence[Residual], terms: Mapping[str, Mapping[str, ErrorTerm]] | None = None
+) -> list[tuple[Residual, float, bool]]:
+    """Return each with half its interval and whether it is inside; of kinds that other configurations know."""
+    terms = terms_without(residuals) if terms is None else terms
     found = []
     for each in residuals:
         term = terms[each.configuration].get(each.kind)
@@ -89,19 +150,46 @@ def judged(residuals: Sequence[Residual]) -> list[tuple[Residual, float, bool]]:
     return found
 
 
-def table(residuals: Sequence[Residual]) -> str:
-    """Return how far off and how wide each kind is, in Markdown."""
-    rows = judged(residuals)
-    lines = ["| kind | inside | median error | largest | median half-width |", "|---|---:|---:|---:|---:|"]
-    groups = [(kind, [row for row in rows if row[0].kind == kind]) for kind in sorted({row[0].kind for row in rows})]
-    groups.append(("durations and persisted bytes of the job", [r for r in rows if r[0].kind.startswith(HEADLINES)]))
-    groups.append(("all", rows))
-    for kind, group in groups:
-        errors = [abs(r.predicted / r.measured - 1) if r.measured else float("inf") for r, _, _ in group]
-        widths = [half / r.predicted if r.predicted else float("inf") for r, half, _ in group]
-        shown = " | ".join(f"{value:.1%}" for value in (median(errors), max(errors), median(widths)))
-        lines.append(f"| {kind} | {sum(inside for _, _, inside in group)} of {len(group)} | {shown} |")
-    return "\n".join(lines)
+Judged = Sequence[tuple[Residual, float, bool]]
+HEADS = ["| {} | inside | median error | largest | median half-width |", "|---|---:|---:|---:|---:|"]
+
+
+def row(name: str, rows: Judged) -> str:
+    """Return the row of a table: how many are inside, how far off they are, and how wide their intervals."""
+    errors = [abs(r.predicted / r.measured - 1) for r, _, _ in rows if r.measured]
+    widths = [half / r.predicted for r, half, _ in rows if r.predicted]
+    shown = " | ".join(f"{value:.1%}" for value in (median(errors), max(errors), median(widths)))
+    return f"| {name} | {sum(inside for _, _, inside in rows)} of {len(rows)} | {shown} |"
+
+
+def tables() -> dict[str, str]:
+    """Return the tables of the page, in Markdown, by name."""
+    rows = judged(kept())
+    kinds = {kind: [each for each in rows if each[0].kind == kind] for kind in sorted({r.kind for r, _, _ in rows})}
+    headlines = [each for each in rows if each[0].kind.startswith(HEADLINES)]
+    jobs = [HEADS[0].format("of the job"), HEADS[1]]
+    jobs += [row(kind.replace("end to end", "duration"), kinds[kind]) for kind in kinds if kind.startswith(HEADLINES)]
+    jobs += [row("all of them", headlines)]
+    operators = [HEADS[0].format("of an operator, or processed"), HEADS[1]]
+    operators += [row(kind, kinds[kind]) for kind in kinds if not kind.startswith(HEADLINES)]
+    operators += [row("all figures", rows)]
+    alone = [HEADS[0].format("calibrated on"), HEADS[1]]
+    without, from_one = terms_without(kept()), kept(FROM_ONE)
+    for cluster, name in ALONE.items():
+        own = [each for each in from_one if each.configuration.startswith("second ") == (cluster == "second")]
+        found = judged(own, without)
+        for head, label in zip(HEADLINES, ("durations", "persisted bytes"), strict=True):
+            for is_unaligned in (False, True):
+                group = [
+                    each
+                    for each in found
+                    if each[0].kind.startswith(head) and (": unaligned" in each[0].kind) == is_unaligned
+                ]
+                if group:
+                    mode = "unaligned" if is_unaligned else "aligned or with a timeout"
+                    alone.append(row(f"{name} of the {cluster} cluster: {label}, {mode}", group))
+        alone.append(row(f"{name} of the {cluster} cluster: all figures", found))
+    return {name: "\n".join(each) for name, each in (("jobs", jobs), ("operators", operators), ("alone", alone))}
 
 
 def draw(residuals: Sequence[Residual]) -> None:
@@ -112,30 +200,53 @@ def draw(residuals: Sequence[Residual]) -> None:
     from matplotlib import pyplot as plt
 
     mpl.rcParams["svg.hashsalt"] = "leave one out"
+    every = judged(residuals)
+    kinds = dict.fromkeys(sorted(r.kind.split(": ")[1] for r, _, _ in every if r.kind.startswith(HEADLINES)))
+    colours = {kind: f"C{number}" for number, kind in enumerate(kinds)}
     figure, places = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")
     for axes, head, unit, factor in zip(places, HEADLINES, ("duration, ms", "persisted, MB"), (1.0, 1e-6), strict=True):
-        rows = [row for row in judged(residuals) if row[0].kind.startswith(head) and row[0].measured]
+        rows = [row for row in every if row[0].kind.startswith(head) and row[0].measured]
         for kind in sorted({row[0].kind for row in rows}):
             own = [(factor * r.measured, factor * r.predicted, factor * half) for r, half, _ in rows if r.kind == kind]
             measured, predicted, half = zip(*own, strict=True)
             low = [min(width, 0.95 * value) for value, width in zip(predicted, half, strict=True)]
-            axes.errorbar(measured, predicted, yerr=(low, half), fmt="o", capsize=2, label=kind.removeprefix(head))
+            name = kind.removeprefix(head)
+            bars = {"yerr": (low, half), "fmt": "o", "capsize": 2, "color": colours[name]}
+            axes.errorbar(measured, predicted, markersize=5, label=name, **bars)
         ends = [min(factor * r.measured for r, _, _ in rows), max(factor * r.measured for r, _, _ in rows)]
         axes.plot(ends, ends, color="0.6", zorder=0)
         axes.set(xscale="log", yscale="log", xlabel=f"measured {unit}", ylabel="predicted, 90 % interval")
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="lower right")
     figure.savefig(PICTURE, metadata={"Date": None})
 
 
+def write_page() -> None:
+    """Put the tables into their places of the page."""
+    shown = tables()
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(BLOCK.sub(lambda found: f"{found[1]}{shown[found[2]]}\n{found[4]}", text), encoding="utf-8")
+
+
 def main() -> None:
-    """Print the table; simulate first, if asked."""
+    """Write the tables and the picture; simulate first, if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=0, help="simulate anew with so many runs each, and keep it")
-    if seeds := parser.parse_args().seeds:
-        KEPT.write_text(text_of_residuals(list(simulate(seeds))), encoding="utf-8")
-        Path(str(DATA / "errors.toml")).write_text(text_of(fit_all(kept())), encoding="utf-8")
+    parser.add_argument("--one", action="store_true", help="from one configuration of each cluster alone")
+    parser.add_argument("--cluster", choices=CLUSTERS, help="simulate one cluster, and keep the other as it is")
+    options = parser.parse_args()
+    if options.seeds:
+        path = FROM_ONE if options.one else KEPT
+        found = []
+        for cluster, alone in ALONE.items():
+            if options.cluster in (None, cluster):
+                found += list(simulate(cluster, options.seeds, alone if options.one else ""))
+            else:
+                found += [r for r in kept(path) if r.configuration.startswith("second ") == (cluster == "second")]
+        path.write_text(text_of_residuals(found), encoding="utf-8")
+        (ROOT / "sim" / "data" / "flink" / "errors.toml").write_text(text_of(fit_all(kept())), encoding="utf-8")
     draw(kept())
-    print(table(kept()))
+    write_page()
+    print("\n\n".join(tables().values()))
 
 
 if __name__ == "__main__":

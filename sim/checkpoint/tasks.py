@@ -127,6 +127,7 @@ class TaskNode(Generic[SomeTask]):
         "_lanes_in",
         "_line",
         "_outputs",
+        "_overtakes_ns",
         "_pools",
         "_service",
         "_since_ns",
@@ -198,6 +199,7 @@ class TaskNode(Generic[SomeTask]):
         self.input_names: Sequence[str] = ()
         self.may_overtake: list[bool] = [True] * len(outputs)
         self._unsettled: dict[int, set[int]] = {}  # by checkpoint, the outputs where its barrier still lies
+        self._overtakes_ns: dict[int, int] = {}  # of each of them when it overtakes there
 
     def attach_pools(self, pools: list[BufferPool], spans: bool) -> None:
         """The buffer pools of the network exchanges that this node writes to; whether records span buffers in one."""
@@ -463,11 +465,13 @@ class TaskNode(Generic[SomeTask]):
             on_their_way = {index for index, may in enumerate(self.may_overtake) if may}
             if on_their_way:
                 self._unsettled[barrier.checkpoint_id] = on_their_way
+                late_ns = self.coordinator.triggered_ns[barrier.checkpoint_id] + self._switch_ns
+                work_ns = 0 if self.begins is None else self.begins(True)
+                self._overtakes_ns[barrier.checkpoint_id] = late_ns + work_ns
 
     def _is_late(self, checkpoint_id: int) -> bool:
-        """Return whether the time for an aligned checkpoint is up."""
-        assert self._switch_ns is not None
-        return self.clock.now >= self.coordinator.triggered_ns[checkpoint_id] + self._switch_ns
+        """Return whether the time for an aligned checkpoint is up, and the work is done to let its barrier overtake."""
+        return self.clock.now >= self._overtakes_ns[checkpoint_id]
 
     def _turn_late(self) -> bool:
         """Let barriers whose time is up pass what holds the outbox back; whether there are any."""
@@ -481,9 +485,13 @@ class TaskNode(Generic[SomeTask]):
 
     def prioritise_barrier(self, barrier: CheckpointBarrier) -> None:
         """The time for an aligned checkpoint is up: its barriers that are still on their way out here overtake."""
-        if self.dead:
+        if self.dead or barrier.checkpoint_id not in self._unsettled:
             return
-        for index in sorted(self._unsettled.get(barrier.checkpoint_id, ())):
+        if not self._is_late(barrier.checkpoint_id):
+            wait_ns = self._overtakes_ns[barrier.checkpoint_id] - self.clock.now
+            self.clock.after(wait_ns, lambda: TaskNode.prioritise_barrier(self, barrier))
+            return
+        for index in sorted(self._unsettled[barrier.checkpoint_id]):
             if self.task.prioritise_barrier(index, barrier):
                 self.wake()
             else:
@@ -501,7 +509,7 @@ class TaskNode(Generic[SomeTask]):
         if unsettled is not None:
             unsettled.discard(index)
             if not unsettled:
-                del self._unsettled[checkpoint_id]
+                del self._unsettled[checkpoint_id], self._overtakes_ns[checkpoint_id]
                 self.wake()
 
     def _report(self) -> None:

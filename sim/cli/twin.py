@@ -172,7 +172,7 @@ def predict_command(
     heads = ["statistic", "operator", "predicted", "90% from", "to", *(["measured", ""] if against else [])]
     table = table_of(heads, ("statistic", "operator", ""), f"{job.title}, {mode}: {runs} runs")
     for row in rows:
-        cells = [f"{value:,.{1 if row.unit == 'ms' else 0}f}" for value in (row.mean, row.low, row.high)]
+        cells = [f"{value:,.{1 if row.unit == 'ms' else 0}f}" for value in (row.median, row.low, row.high)]
         place = {True: "inside", False: "outside", None: ""}[row.is_inside]
         beside_it = [] if row.measured is None else [f"{row.measured:,.1f}", place]
         table.add_row(f"{row.statistic}, {row.unit}", row.operator, *cells, *beside_it)

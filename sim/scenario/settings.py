@@ -179,8 +179,8 @@ class CheckpointSettings:
     `trigger_latency_s` is the way of a command, of each source on its own. `interruptible_timers` lets an unaligned
     barrier in between the timers of one watermark (FLINK-20217). `begin_s` is the work of a task that begins its part,
     before its barrier leaves: it takes no record then; of an unaligned one `unaligned_begin_s`, or as much where that
-    is None. `channel_state_s` and `channel_state_bytes_per_s` are what a part with channel state costs to write besides
-    `async_s`.
+    is None. As much it takes after a timeout until a barrier overtakes that had left before. `channel_state_s` and
+    `channel_state_bytes_per_s` are what a part with channel state costs to write besides `async_s`.
     """
 
     interval_s: float | None = key(number(TICK_S), 10.0)

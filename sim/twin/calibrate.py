@@ -7,11 +7,14 @@ of a further run's mean, from drawing one run, and whole checkpoints of it anew 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from math import sqrt
 from pathlib import Path
 from random import Random
-from statistics import fmean, quantiles
+from statistics import fmean, median, quantiles
 
 from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError, answers_of
@@ -24,11 +27,17 @@ from barrierlab.sim.twin.observed import (
     observed_tables,
     senders_of,
 )
-from barrierlab.sim.twin.profile import Cost, Profile
+from barrierlab.sim.twin.profile import BUFFERS, Cost, Number, Profile
 
 QUANTILES = 20  # as the shipped scenarios have them: the largest is the mean of the upper twentieth, about
 DRAWS = 500  # of the bootstrap: a 90 % interval's ends are then known to a tenth of its width
-FREE_BUSY, FREE_PRESSED = 0.5, 0.1  # a receiver below, behind a sender below, has no queue ahead of a barrier
+RESAMPLES = 19  # of the checkpoints of a single run, each of which stands for a run
+FREE_BUSY, FREE_PRESSED = 0.2, 0.1  # a receiver below, behind a sender below, has no queue ahead of a barrier
+FULL_BUSY = 0.95  # an operator above has a queue at every subtask
+SIGMAS = 1.4826  # standard deviations, of a normal distribution, in a median deviation
+MOST_PAIRS = 2000  # of bytes and times: slopes are taken of all pairs of them
+UNEQUAL = "no two subtasks with a queue all along, in aligned checkpoints that follow each other; taken as alike"
+FEWEST = 6  # differences between checkpoints, and rows with channel state: fewer say nothing of noise, or of a rate
 BUFFER_S = 0.0002  # one way of anything, in the scenarios' `latency_s`: a barrier's own share is what is beyond it
 
 Estimator = Callable[[ObservedJob, ObservedCheckpoint], list[float]]
@@ -55,7 +64,8 @@ def observed_from(sources: Sequence[str], job: Scenario, debloated: bool = False
             if set(runs[0].senders) != set(senders):
                 has = ", ".join(runs[0].senders)
                 raise TwinError(f"{source}: has the operators {has}; the job {job.name} has {', '.join(senders)}")
-        runs = [run for run in runs if run.checkpoints]
+        pause = (job.checkpoint.interval_s or 0.0, job.checkpoint.min_pause_s)
+        runs = [replace(run, period_s=pause) for run in runs if run.checkpoints]
         if not runs:
             raise TwinError(f"{source}: has no completed checkpoint of {job.name}; give answers of a run of this job")
         found += runs
@@ -92,14 +102,32 @@ def ways(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
     return [delay - min(delays) for delay in delays] if len(delays) > 1 else []
 
 
+def _has_aligned(run: ObservedJob, subtask: Subtask) -> bool:
+    """Return whether a part was aligned: its last barrier was in before any could overtake."""
+    from_ms, last = run.unaligned_from_ms, subtask.last_barrier_ms
+    return from_ms is not None and last is not None and last < from_ms
+
+
+def _is_unaligned(run: ObservedJob, subtask: Subtask) -> bool:
+    """Return whether a part was unaligned from its beginning. One that turned, halfway, is neither."""
+    from_ms, start = run.unaligned_from_ms, subtask.start_delay_ms
+    return from_ms is not None and start is not None and start >= from_ms
+
+
+def _all_aligned(run: ObservedJob, checkpoint: ObservedCheckpoint) -> bool:
+    """Return whether a checkpoint was over before any barrier could overtake."""
+    return run.unaligned_from_ms is not None and checkpoint.end_to_end_ms < run.unaligned_from_ms
+
+
 def acknowledgements(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
     """Return each subtask's duration less start delay, alignment, sync and async, in which an unaligned one aligns."""
     found = []
-    for each in checkpoint.subtasks if run.always_aligns or run.is_flagged else ():
+    for each in checkpoint.subtasks:
+        has_aligned = _has_aligned(run, each)
         parts = (each.start_delay_ms, each.alignment_ms, each.sync_ms, each.async_ms, each.end_to_end_ms)
         start, align, sync, rest, end = (part or 0.0 for part in parts)
-        if None not in parts:
-            found.append(max(0.0, end - start - (align if run.always_aligns else 0.0) - sync - rest))
+        if None not in parts and (has_aligned or _is_unaligned(run, each)):
+            found.append(max(0.0, end - start - (align if has_aligned else 0.0) - sync - rest))
     return found
 
 
@@ -108,37 +136,123 @@ def snapshots(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
     return [each.sync_ms for each in checkpoint.subtasks if each.sync_ms is not None]
 
 
-def writes(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """The asynchronous part of each subtask's snapshot; of aligned checkpoints, where it waits for no barrier."""
-    return [each.async_ms for each in checkpoint.subtasks if run.always_aligns and each.async_ms is not None]
+def writes(run: ObservedJob, checkpoint: ObservedCheckpoint, begin_ms: float = 0.0) -> list[float]:
+    """Return the asynchronous part of each subtask's snapshot, of parts without channel state; what of an alignment is
+    left when it begins is none of it."""
+    if _all_aligned(run, checkpoint):
+        return [each.async_ms for each in checkpoint.subtasks if each.async_ms is not None]
+    return [taken for size, taken in _after_alignment(run, checkpoint, begin_ms) if not size]
 
 
-def hops(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """From the ends of the senders' alignments to a receiver's first and last barrier, on ways without a queue."""
+def channel_state(
+    run: ObservedJob,
+    checkpoint: ObservedCheckpoint,
+    begin_ms: float = 0.0,
+    write_ms: float = 0.0,
+    rate: Number | None = None,
+) -> list[float]:
+    """Return what a part with channel state takes beyond any other, and beyond the time by its bytes.
+
+    A single one may be below 0; their mean is not.
+    """
+    per_byte_ms = 1000 / rate.value if rate else 0.0
+    return [
+        taken - write_ms - per_byte_ms * size for size, taken in _after_alignment(run, checkpoint, begin_ms) if size
+    ]
+
+
+def _after_alignment(run: ObservedJob, checkpoint: ObservedCheckpoint, begin_ms: float) -> list[tuple[float, float]]:
+    """Return the bytes that each unaligned part has of channels, and its asynchronous part without the alignment.
+
+    A part begins with its first barrier, and its asynchronous part when it has begun: that much of the alignment is
+    over by then.
+    """
     found = []
-    for operator, (sender,) in _alike(run) if run.always_aligns else ():
+    for each in checkpoint.subtasks:
+        size, rest, align, sync = each.persisted_bytes, each.async_ms, each.alignment_ms, each.sync_ms
+        if not _is_unaligned(run, each):
+            continue
+        if size is not None and rest is not None and align is not None and sync is not None:
+            found.append((size, rest - max(0.0, align - begin_ms - sync)))
+    return found
+
+
+def beginnings(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
+    """From the ends of the senders' alignments to a receiver's first and last barrier, on ways without a queue.
+
+    It is work of the sender, which takes no record meanwhile: what a buffer takes besides is the channel's, and the
+    synchronous part of its snapshot is done by then, and a cost of its own.
+    """
+    found = []
+    for operator, (sender,) in _alike(run) if _all_aligned(run, checkpoint) else ():
         if run.busy.get(operator, 1.0) >= FREE_BUSY or run.pressed.get(sender, 1.0) >= FREE_PRESSED:
             continue
         sent = [each.last_barrier_ms for each in checkpoint.of(sender)]
-        if not sent or None in sent:
-            continue
         ends = [each for each in sent if each is not None]
-        for row in checkpoint.of(operator):
+        besides_ms = _buffer_ms(run) + _sync_ms(checkpoint, sender)
+        for row in checkpoint.of(operator) if ends and None not in sent else ():
             if row.start_delay_ms is not None and row.last_barrier_ms is not None:
-                found += [max(row.start_delay_ms - min(ends), 0.0), max(row.last_barrier_ms - max(ends), 0.0)]
-    return [max(0.0, each - 1000 * BUFFER_S) for each in found]
-
-
-def overtaking_hops(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """From the senders' first barriers, which are passed on at once: of the first to a receiver's first, and of the
-    last to its last. (Of two ways the sum is exact, whichever was the shorter.)"""
-    found = []
-    for operator, (sender,) in _alike(run) if run.is_flagged else ():
-        sent = [each.start_delay_ms for each in checkpoint.of(sender) if each.start_delay_ms is not None]
-        for row in checkpoint.of(operator) if sent else ():
-            if row.start_delay_ms is not None and row.last_barrier_ms is not None:
-                found += [max(row.start_delay_ms - min(sent), 0.0), max(row.last_barrier_ms - max(sent), 0.0)]
+                first, last = row.start_delay_ms - min(ends), row.last_barrier_ms - max(ends)
+                found += [max(0.0, first - besides_ms), max(0.0, last - besides_ms)]
     return found
+
+
+def _buffer_ms(run: ObservedJob) -> float:
+    return 0.0 if run.is_local else 1000 * BUFFER_S
+
+
+def _sync_ms(checkpoint: ObservedCheckpoint, sender: str) -> float:
+    known = [each.sync_ms for each in checkpoint.of(sender) if each.sync_ms is not None]
+    return fmean(known) if known else 0.0
+
+
+def unaligned_beginnings(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
+    """Return how much later than the first of its senders began each operator's first barrier is in.
+
+    A barrier that has left by the timeout overtakes from then on, by the same work of its task. With several senders
+    that is the shortest of their ways (`lengthened` makes up for it). The last barrier says nothing: a receiver takes
+    it when it has begun itself. Of the senders a source alone is done with its snapshot.
+    """
+    return [first for first, _ in _first_arrivals(run, checkpoint)]
+
+
+def _first_arrivals(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[tuple[float, list[float]]]:
+    """Return the times from the first sender's beginning to an operator's first barrier, and to each sender's."""
+    found = []
+    from_ms = run.unaligned_from_ms
+    if from_ms is None:
+        return []
+    for operator, (sender,) in _alike(run):
+        sent = [max(from_ms, each.start_delay_ms) for each in checkpoint.of(sender) if each.start_delay_ms is not None]
+        rows = checkpoint.of(operator)
+        taken = [each.start_delay_ms for each in rows if each.start_delay_ms is not None and _is_unaligned(run, each)]
+        if sent and len(taken) == len(rows) and run.busy.get(operator, 1.0) < FREE_BUSY:
+            snaps = run.is_flagged and not run.senders[sender]
+            besides_ms = _buffer_ms(run) + (_sync_ms(checkpoint, sender) if snaps else 0.0)
+            found.append((max(0.0, fmean(taken) - min(sent) - besides_ms), [each - min(sent) for each in sent]))
+    return found
+
+
+def lengthened(run: ObservedJob) -> float:
+    """Return by how much the mean beginning is longer than the mean of the shortest of each checkpoint.
+
+    Kaplan and Meier's estimator: when the first barrier is in, one of the senders that have begun has sent it, and the
+    others would have taken longer. Which one is not known: each of them with the same chance.
+    """
+    seen = []  # how long a sender had begun, and with what chance it was the one
+    arrivals = [each for checkpoint in run.checkpoints for each in _first_arrivals(run, checkpoint)]
+    for first, gaps in arrivals:
+        begun = [first - gap for gap in gaps if gap < first] or [first]
+        seen += [(each, 1 / len(begun)) for each in begun]
+    seen.sort()
+    mean = since = 0.0
+    share = 1.0  # of the beginnings that take longer
+    for place, (after, chance) in enumerate(seen):
+        mean += share * (after - since)
+        share *= 1 - chance / (len(seen) - place)
+        since = after
+    shortest = fmean(first for first, _ in arrivals) if arrivals else 0.0
+    return max(1.0, mean / shortest) if shortest else 1.0
 
 
 def _alike(run: ObservedJob) -> Iterator[tuple[str, tuple[str]]]:
@@ -154,14 +268,14 @@ ESTIMATORS: Mapping[str, tuple[str, Estimator]] = {
     "acknowledgement": ("checkpoint.ack_latency_s", acknowledgements),
     "snapshot": ("checkpoint.sync_s", snapshots),
     "write": ("checkpoint.async_s", writes),
-    "hop": ("channel.default.barrier_latency_s", hops),
-    "overtaking_hop": ("channel.default.unaligned_barrier_latency_s", overtaking_hops),
+    "begin": ("checkpoint.begin_s", beginnings),
+    "unaligned_begin": ("checkpoint.unaligned_begin_s", unaligned_beginnings),
 }
 """The costs: the key of a scenario that each sets, and what its rows are."""
+SETS = {name: sets for name, (sets, _) in ESTIMATORS.items()} | {"channel_state": "checkpoint.channel_state_s"}
+UNSEEN = {"unaligned_begin": "no two unaligned checkpoints show it; taken as begin"}
 NEVER = {
     "flush_lateness": "no statistic of a checkpoint has it; the scenario's own flush_late_s stands",
-    "channel_state_write": "an unaligned async part is the wait for the last barriers and the write in one number",
-    "service_spread": "counters of busy time and records have no spread from record to record; taken as constant",
 }
 """Costs that no data of this kind determine, and why."""
 
@@ -176,17 +290,20 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
     """
     if not runs:
         raise TwinError("nothing to calibrate on: give files of answers, or a folder of tables, with --from")
-    fitted: dict[str, tuple[Cost, list[float | None]]] = {}
+    fitted: dict[str, Cost] = {}
     undetermined = dict(NEVER)
-    for name, (sets, estimate) in ESTIMATORS.items():
-        by_run = [[rows for checkpoint in run.checkpoints if (rows := estimate(run, checkpoint))] for run in runs]
+    rows, numbers, reasons = _all_rows(runs)
+    undetermined |= reasons
+    for name, by_run in rows.items():
         if sum(map(len, by_run)) < 2:
-            undetermined[name] = "no two checkpoints of these runs show it; the scenario's own value stands"
+            undetermined[name] = UNSEEN.get(
+                name, "no two checkpoints of these runs show it; the scenario's own value stands"
+            )
         else:
-            means = [fmean(each for group in found for each in group) if found else None for found in by_run]
-            fitted[name] = _fitted(sets, [found for found in by_run if found]), means
-    factors = _run_effects({name: means for name, (_, means) in fitted.items()})
-    costs = {name: replace(cost, factors=factors[name]) for name, (cost, _) in fitted.items()}
+            fitted[name] = _fitted(SETS[name], [found for found in by_run if found])
+    of_runs = rows if len(runs) > 1 else _all_rows(_drawn_anew(runs[0]))[0]
+    factors = _run_effects({name: list(map(_mean, of_runs[name])) for name in fitted})
+    costs = {name: replace(cost, factors=factors[name]) for name, cost in fitted.items()}
     for operator in dict.fromkeys(name for run in runs for name in run.services_s):
         services = [[1000 * each for each in run.services_s.get(operator, ())] for run in runs]
         if not any(services) or not any(run.senders.get(operator) for run in runs):
@@ -202,6 +319,7 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
             )
     return Profile(
         costs,
+        numbers,
         tuple(dict.fromkeys(run.mode for run in runs)),
         tuple(sorted({count for run in runs for count in run.parallelism.values()})),
         tuple(sorted({run.is_local for run in runs if run.is_local is not None})),
@@ -210,16 +328,218 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
     )
 
 
+RowsOfRuns = list[list[list[float]]]
+"""Rows in ms, those of a checkpoint together, of each run."""
+
+
+def _all_rows(runs: Sequence[ObservedJob]) -> tuple[dict[str, RowsOfRuns], dict[str, Number], dict[str, str]]:
+    """Return the rows of every cost, and the costs that are one number, or why they are not determined."""
+    rows = {name: _rows(runs, estimate) for name, (_, estimate) in ESTIMATORS.items()}
+    begin_ms = _beginning_of_each(runs, rows)
+    rows["acknowledgement"] = _net(rows["acknowledgement"], begin_ms)
+    rows["write"] = [_rows([run], partial(writes, begin_ms=each))[0] for run, each in zip(runs, begin_ms, strict=True)]
+    numbers, reasons = _numbers(runs, begin_ms)
+    rows["channel_state"] = _channel_state(runs, rows["write"], begin_ms, numbers.get("channel_state_rate"))
+    return rows, numbers, reasons
+
+
+def _drawn_anew(run: ObservedJob) -> list[ObservedJob]:
+    """Return runs of this one's checkpoints, drawn anew: of a single run they say how far its costs are known."""
+    random = Random("bootstrap")
+    count = len(run.checkpoints)
+    return [replace(run, checkpoints=tuple(random.choices(run.checkpoints, k=count))) for _ in range(RESAMPLES)]
+
+
+def _rows(runs: Sequence[ObservedJob], estimate: Estimator) -> RowsOfRuns:
+    """Return the rows of a cost, of each checkpoint of each run that shows it."""
+    return [[rows for checkpoint in run.checkpoints if (rows := estimate(run, checkpoint))] for run in runs]
+
+
+def _mean(groups: Iterable[Sequence[float]]) -> float | None:
+    flat = [each for group in groups for each in group]
+    return fmean(flat) if flat else None
+
+
+def _beginning_of_each(runs: Sequence[ObservedJob], rows: Mapping[str, RowsOfRuns]) -> list[float]:
+    """Return how long the beginning of a part is in each run, on average; that of its like where it does not show.
+
+    The rows of unaligned ones are made as long as `lengthened` says.
+    """
+    by_run = rows["unaligned_begin"]
+    for place, run in enumerate(runs):
+        longer = lengthened(run)
+        by_run[place] = [[longer * each for each in group] for group in by_run[place]]
+    found = []
+    for place, run in enumerate(runs):
+        names = ("unaligned_begin", "begin") if by_run[place] or run.is_flagged else ("begin", "unaligned_begin")
+        known = [
+            _mean(rows[names[0]][place]),
+            *(_mean(group for each in rows[name] for group in each) for name in names),
+        ]
+        found.append(next((each for each in known if each is not None), 0.0))
+    return found
+
+
+def _net(rows: RowsOfRuns, begin_ms: Sequence[float]) -> RowsOfRuns:
+    """Return the acknowledgements without the work that a part begins with, which is in what the rows have left over.
+
+    Which share of a row it was is not known: all of a run are as much shorter, their mean no less than its shortest.
+    """
+    found = []
+    for groups, begin in zip(rows, begin_ms, strict=True):
+        whole, least = _mean(groups) or 0.0, min((each for group in groups for each in group), default=0.0)
+        share = max(whole - begin, least) / whole if whole else 1.0
+        found.append([[share * each for each in group] for group in groups])
+    return found
+
+
+def _channel_state(
+    runs: Sequence[ObservedJob],
+    written: RowsOfRuns,
+    begin_ms: Sequence[float],
+    rate: Number | None,
+) -> RowsOfRuns:
+    """Return the rows of what channel state takes besides any part's write, which is the run's own where it shows."""
+    usual = _mean(group for run in written for group in run) or 0.0
+    found = []
+    for run, groups, begin in zip(runs, written, begin_ms, strict=True):
+        own = _mean(groups)
+        write = usual if own is None else own
+        found += _rows([run], partial(channel_state, begin_ms=begin, write_ms=write, rate=rate))
+    return found
+
+
+def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[dict[str, Number], dict[str, str]]:
+    """Return the costs that are one number, and why one is not determined."""
+    from scipy.stats import theilslopes
+
+    found: dict[str, Number] = {}
+    why: dict[str, str] = {}
+    if any(run.is_local is not True for run in runs):
+        found["buffer"] = Number(BUFFERS, BUFFER_S, BUFFER_S, BUFFER_S, 0)
+        why["buffer"] = "no statistic of a checkpoint has its way; as long as full queues leave room for"
+    pairs = [
+        pair
+        for run, begin in zip(runs, begin_ms, strict=True)
+        for checkpoint in run.checkpoints
+        for pair in _after_alignment(run, checkpoint, begin)
+        if pair[0]
+    ][:MOST_PAIRS]
+    if len(pairs) < FEWEST or len({size for size, _ in pairs}) < 2:
+        why["channel_state_rate"] = "too few unaligned parts have channel state; the scenario's own value stands"
+    else:
+        sizes, taken = zip(*pairs, strict=True)
+        slope, _, least, most = theilslopes(taken, sizes, alpha=0.9)
+        if least <= 0:
+            why["channel_state_rate"] = "these parts take no longer with more bytes; the scenario's own value stands"
+        else:
+            rate, low, high = (float(f"{1000 / each:.4g}") for each in (slope, most, least))
+            found["channel_state_rate"] = Number("checkpoint.channel_state_bytes_per_s", rate, low, high, len(pairs))
+    steps = [step for run in runs if (step := differences(run))]
+    if sum(map(len, steps)) < FEWEST:
+        why |= dict.fromkeys(("service_noise", "subtask_spread"), UNEQUAL)
+    else:
+        found["service_noise"] = _noise(steps)
+        if len(steps) < 2:
+            why["subtask_spread"] = "one run shows how far apart its subtasks are, and none how far those of others are"
+        else:
+            found["subtask_spread"] = _spread(steps)
+    return found, why
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """By how much one of two equal subtasks' queues grew against the other's from one checkpoint to the next.
+
+    Both are shares of the time between: as it is, and in units of what services that vary by as much as they last would
+    make of it.
+    """
+
+    drift: float
+    noise: float
+
+
+def differences(run: ObservedJob) -> list[Step]:
+    """Return the steps by which the queues of subtasks that always have one grow apart.
+
+    Round robin deals records out evenly and never brings a difference back, so a difference in speed makes it grow
+    steadily, and chance in services by as much to either side: a random walk.
+    """
+    found = []
+    period_s, pause_s = run.period_s
+    for operator, senders in run.senders.items() if run.always_aligns else ():
+        service_s = run.service_s(operator)
+        if not senders or not service_s or run.busy.get(operator, 0.0) < FULL_BUSY or run.parallelism[operator] < 2:
+            continue
+        for one, next_one in pairwise(run.checkpoints):
+            since_s = max(period_s, one.end_to_end_ms / 1000 + pause_s)
+            rows = [{each.index: each.last_barrier_ms for each in both.of(operator)} for both in (one, next_one)]
+            if next_one.id != one.id + 1 or since_s <= 0:
+                continue
+            for index in range(0, run.parallelism[operator] - 1, 2):
+                delays = [at.get(which) for at in rows for which in (index, index + 1)]
+                known = [each / 1000 for each in delays if each is not None]
+                if len(known) == 4:
+                    apart = (known[2] - known[3]) - (known[0] - known[1])
+                    found.append(Step(apart / since_s, apart / sqrt(2 * since_s * service_s)))
+    return found
+
+
+def _noise(steps: Sequence[Sequence[Step]]) -> Number:
+    """Return the spread from service to service: robust, so that a task that once stood still is no noise."""
+
+    def estimate(groups: Sequence[Sequence[Step]]) -> float:
+        return SIGMAS * median(abs(each.noise) for run in groups for each in run)
+
+    return _number("service_noise", estimate, steps)
+
+
+def _spread(steps: Sequence[Sequence[Step]]) -> Number:
+    """Return the spread of speed from subtask to subtask: what is steady in the steps of a run, as a random effect."""
+
+    def estimate(groups: Sequence[Sequence[Step]]) -> float:
+        of_runs = []
+        for run in groups:
+            count, total = len(run), sum(each.drift for each in run)
+            if count > 1:
+                mean = total / count
+                chance = sum((each.drift - mean) ** 2 for each in run) / (count - 1) / count
+                of_runs.append(mean**2 - chance)
+        return sqrt(max(0.0, fmean(of_runs) / 2)) if of_runs else 0.0
+
+    return _number("subtask_spread", estimate, steps)
+
+
+def _number(
+    field: str, estimate: Callable[[Sequence[Sequence[Step]]], float], steps: Sequence[Sequence[Step]]
+) -> Number:
+    """Return a number by an estimator, with an interval from drawing runs, and steps of them, anew."""
+    random = Random("bootstrap")
+    drawn = []
+    for _ in range(DRAWS):
+        runs = random.choices(steps, k=len(steps))
+        drawn.append(estimate([random.choices(run, k=len(run)) for run in runs]))
+    low, *_, high = quantiles(drawn, n=20)
+    value = float(f"{estimate(steps):.4g}")
+    return Number(
+        f"operator.*.{field}",
+        value,
+        min(value, float(f"{low:.4g}")),
+        max(value, float(f"{high:.4g}")),
+        sum(map(len, steps)),
+    )
+
+
 def _run_effects(means: Mapping[str, Sequence[float | None]]) -> dict[str, tuple[float, ...]]:
     """Return by how much each run is slower than the mean run, cost by cost; on average by none.
 
     Costs of one run go together: a run in which the machine was slow has all of them long. A run that does not show a
-    cost has for it what it has for those that it shows, on average.
+    cost has for it the median of what it has for those that it shows.
     """
     usual = {name: fmean(each for each in values if each is not None) for name, values in means.items()}
     count = max(map(len, means.values()), default=0)
     slowness = [
-        fmean(
+        median(
             [
                 value / usual[name]
                 for name, values in means.items()
@@ -232,7 +552,7 @@ def _run_effects(means: Mapping[str, Sequence[float | None]]) -> dict[str, tuple
     found = {}
     for name, values in means.items():
         each = [
-            slowness[run] if value is None or not usual[name] else value / usual[name]
+            slowness[run] if value is None or not usual[name] else max(0.0, value / usual[name])
             for run, value in enumerate(values)
         ]
         found[name] = tuple(round(factor / (fmean(each) or 1.0), 4) for factor in each)
@@ -243,15 +563,19 @@ def _fitted(sets: str, groups: Sequence[Sequence[Sequence[float]]]) -> Cost:
     """Return the cost of rows in ms: those of each checkpoint together, and the checkpoints of each run."""
     rows = [each for checkpoints in groups for group in checkpoints for each in group]
     values = quantiles(rows, n=2 * QUANTILES, method="inclusive")[::2] if len(rows) > 1 else rows
+    if min(values) < 0.0:  # what is left after something else was taken off: with the mean that it has
+        above = [max(0.0, each) for each in values]
+        values = [each * max(0.0, fmean(rows)) / fmean(above) if any(above) else 0.0 for each in above]
     random = Random("bootstrap")
+    sums = [[(sum(group), len(group)) for group in checkpoints] for checkpoints in groups]
     means = []
     for _ in range(DRAWS):
-        checkpoints = random.choice(groups)
-        drawn = random.choices(checkpoints, k=len(checkpoints))
-        means.append(fmean(each for group in drawn for each in group))
+        checkpoints = random.choice(sums)
+        totals, counts = zip(*random.choices(checkpoints, k=len(checkpoints)), strict=True)
+        means.append(sum(totals) / sum(counts))
     low, *_, high = quantiles(means, n=20)
 
     def seconds(ms: float) -> float:
-        return round(ms / 1000, 7)
+        return round(max(0.0, ms) / 1000, 7)
 
     return Cost(sets, tuple(map(seconds, values)), seconds(fmean(rows)), seconds(low), seconds(high), len(rows), (1.0,))

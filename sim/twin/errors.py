@@ -2,7 +2,9 @@
 
 A figure is off by `floor`, in its unit, and by `share` of what is predicted: two standard deviations, fitted by maximum
 likelihood to the residuals of measured runs, each predicted without its own configuration. Beside them stands the
-variance of the simulated runs. The interval is Student's, with as many degrees of freedom as there are configurations.
+variance of the simulated runs, by their median deviation: a run in which everything was slow is the likelihood's to
+weigh. Either part is Student's: the error with as many degrees of freedom as there are configurations, the chance with
+those of so few simulated runs.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from statistics import fmean, variance
+from statistics import median
 
 from barrierlab.model.checkpoint.protocols import Protocol
 
-LEAST = 2  # configurations; of one nobody knows how much another would be off
 LEVEL = 0.95  # of either end
+SIGMAS = 1.4826  # standard deviations, of a normal distribution, in a median deviation
+EFFICIENCY = 0.37  # of a median deviation, beside a standard deviation, of a normal distribution
+TIMES = ("end to end", "start delay", "alignment", "imbalance")
 CLOCK = 1 / 12  # ms squared: of a clock of whole milliseconds
 
 
@@ -34,8 +38,8 @@ class Residual:
 
     @property
     def predicted(self) -> float:
-        """The mean of the simulated values."""
-        return fmean(self.simulated)
+        """The median of the simulated values."""
+        return median(self.simulated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +53,37 @@ class ErrorTerm:
 
     def half_width(self, simulated: Sequence[float]) -> float:
         """Return half the interval of a figure with these simulated values."""
-        own = (self.floor**2) + (self.share * fmean(simulated)) ** 2
-        return self.quantile * math.sqrt(own + chance(simulated))
+        own = (self.floor**2) + (self.share * median(simulated)) ** 2
+        return math.sqrt(self.quantile**2 * own + quantile_of_runs(len(simulated)) ** 2 * chance(simulated))
+
+
+@cache
+def quantile_of_runs(count: int) -> float:
+    """Return Student's quantile for the chance of so many runs: a median deviation knows as much as a third of them."""
+    from scipy.stats import t
+
+    return float(t.ppf(LEVEL, max(1.0, EFFICIENCY * (count - 1))))
 
 
 def chance(simulated: Sequence[float]) -> float:
-    """Return the variance of a further run about the mean of these."""
-    return variance(simulated) * (1 + 1 / len(simulated)) if len(simulated) > 1 else 0.0
+    """Return the variance of a further run about the median of these."""
+    middle = median(simulated)
+    scale = SIGMAS * median(abs(each - middle) for each in simulated)
+    return scale**2 * (1 + 1 / len(simulated))
 
 
-def regime(protocol: Protocol, is_saturated: bool) -> str:
-    """Return what rules a checkpoint: an alignment that waits for queues, a timeout, what overtakes, or the flush."""
+def regime(protocol: Protocol, is_saturated: bool, is_debloated: bool = False) -> str:
+    """Return what rules a checkpoint: an alignment that waits for queues, a timeout, what overtakes, or the flush.
+
+    Where queues are saturated it matters besides whether their buffers are of a size that follows the throughput.
+    """
     if protocol.settings.is_flagged:
-        return "unaligned, saturated" if is_saturated else "unaligned, below saturation"
-    if not is_saturated:
-        return "below saturation"
-    return "timeout, saturated" if protocol.goes_unaligned else f"{protocol.name}, saturated"
+        found = "unaligned, saturated" if is_saturated else "unaligned, below saturation"
+    elif not is_saturated:
+        found = "below saturation"
+    else:
+        found = "timeout, saturated" if protocol.goes_unaligned else f"{protocol.name}, saturated"
+    return f"{found}, debloated" if is_saturated and is_debloated else found
 
 
 def kind_of(statistic: str, operator: str, regime_of_it: str) -> str:
@@ -73,16 +92,22 @@ def kind_of(statistic: str, operator: str, regime_of_it: str) -> str:
     return f"{statistic}{of}: {regime_of_it}"
 
 
-def fitted(residuals: Sequence[Residual]) -> ErrorTerm | None:
-    """Return the likeliest error of residuals of one kind; each configuration counts once. None of too few."""
+def fitted(residuals: Sequence[Residual]) -> ErrorTerm:
+    """Return the likeliest error of residuals of one kind; each configuration counts once.
+
+    Of one configuration all that it was off counts as error: that it was chance cannot be seen.
+    """
     from scipy.stats import t
 
     rows = Counter(each.configuration for each in residuals)
-    if len(rows) < LEAST:
-        return None
-    clock = CLOCK if residuals[0].kind.split(":")[0] in ("end to end", "start delay", "alignment") else 0.0
+    clock = CLOCK if residuals[0].kind.split(":")[0] in TIMES else 0.0
     found = [
-        (each.measured - each.predicted, each.predicted, chance(each.simulated) + clock, 1 / rows[each.configuration])
+        (
+            each.measured - each.predicted,
+            each.predicted,
+            (chance(each.simulated) if len(rows) > 1 else 0.0) + clock,
+            1 / rows[each.configuration],
+        )
         for each in residuals
     ]
     largest = max(abs(off) for off, _, _, _ in found) or 1.0
@@ -101,11 +126,11 @@ def fitted(residuals: Sequence[Residual]) -> ErrorTerm | None:
 
 
 def fit_all(residuals: Sequence[Residual]) -> dict[str, ErrorTerm]:
-    """Return the error of each kind of which there are enough residuals."""
+    """Return the error of each kind."""
     by_kind: dict[str, list[Residual]] = {}
     for each in residuals:
         by_kind.setdefault(each.kind, []).append(each)
-    return {kind: term for kind, rows in sorted(by_kind.items()) if (term := fitted(rows)) is not None}
+    return {kind: fitted(rows) for kind, rows in sorted(by_kind.items())}
 
 
 def text_of(terms: Mapping[str, ErrorTerm]) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
@@ -74,7 +76,8 @@ class ObservedJob:
 
     `is_local` is None where some channels are and some are not. `busy` and `pressed` are the
     shares of time that an operator is busy and back-pressured, `services_s` each of its subtasks' busy time by records.
-    `setup` is how a run was set up, by the columns of a table.
+    `setup` is how a run of a table was set up, by column. `rates_per_s` are the records that a subtask takes, on
+    average, and `period_s` is how far apart its checkpoints are begun at least, of which the second part is a pause.
     """
 
     name: str
@@ -87,6 +90,8 @@ class ObservedJob:
     services_s: Mapping[str, tuple[float, ...]]
     checkpoints: tuple[ObservedCheckpoint, ...]
     setup: Mapping[str, str] = field(default_factory=dict)
+    rates_per_s: Mapping[str, float] = field(default_factory=dict)
+    period_s: tuple[float, float] = (0.0, 0.0)
 
     @property
     def always_aligns(self) -> bool:
@@ -97,6 +102,22 @@ class ObservedJob:
     def is_flagged(self) -> bool:
         """Return whether its checkpoints were unaligned from the start."""
         return self.mode in PROTOCOLS and PROTOCOLS[self.mode].settings.is_flagged
+
+    @property
+    def unaligned_from_ms(self) -> float | None:
+        """Return from when on, since the trigger, its barriers overtake; infinity: never; None: nothing says so."""
+        if self.always_aligns:
+            return math.inf
+        if self.is_flagged:
+            return 0.0
+        return float(self.setup["timeout_ms"]) if "timeout_ms" in self.setup and self.mode in PROTOCOLS else None
+
+    def service_s(self, operator: str) -> float | None:
+        """Return how long an operator works at a record, on average; None where nothing says so."""
+        if services := self.services_s.get(operator):
+            return fmean(services)
+        busy, rate = self.busy.get(operator), self.rates_per_s.get(operator)
+        return busy / rate if busy and rate else None
 
     @property
     def steady(self) -> tuple[ObservedCheckpoint, ...]:
@@ -227,6 +248,7 @@ def observed_tables(folder: Path, senders: Mapping[str, tuple[str, ...]], debloa
                 {},
                 tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.id)),
                 {column: first[column] for column in SETUP if column in first} | _timeout_in(first.get("mode", "")),
+                {op: _cell(run, name) for op in senders if run.get(name := f"{op}.recs_per_s_per_subtask")},
             )
         )
     return found

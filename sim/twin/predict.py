@@ -2,14 +2,14 @@
 
 Each seed draws the job's randomness, and the costs as one measured run had them. The interval is of a further run, and
 holds it with 90 %: the chance of the simulated runs, and beside it what the simulation was off by on measured jobs of
-this kind (`errors`). Where too few of them were measured, it is the runs' ends alone, and `is_known` says so.
+this kind (`errors`). Where none of them was measured, it is the runs' ends alone, and `is_known` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from barrierlab.sim.checkpoint.result import run
@@ -25,17 +25,18 @@ RUNS = 19
 WHOLE = {"end to end": "end_to_end_ms", "persisted": "persisted_bytes", "processed": "processed_bytes"}
 OF_OPERATOR = {"start delay": "start_delay_ms", "alignment": "alignment_ms"}
 OF_OPERATOR |= {"persisted": "persisted_bytes", "processed": "processed_bytes"}
+IMBALANCE = "imbalance"
 Name = tuple[str, str]
 """A statistic, and the operator it is of, "" for the whole job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """One statistic, in ms or bytes: the mean over the runs, and between which values a further run is."""
+    """One statistic, in ms or bytes: the median of the runs, and between which values a further run is."""
 
     statistic: str
     operator: str
-    mean: float
+    median: float
     low: float
     high: float
     measured: float | None = None
@@ -60,7 +61,8 @@ class Predicted:
 
 def statistics_of(checkpoints: Sequence[ObservedCheckpoint]) -> dict[Name, float]:
     """Return the means over the last `STEADY` checkpoints: of times the largest of an operator's subtasks, of bytes
-    the sum over them. A statistic that a checkpoint does not have is left out."""
+    the sum over them; and the imbalance, by how much the start delays of its subtasks are apart. A statistic that a
+    checkpoint does not have is left out."""
     found: dict[Name, list[float]] = {}
     for checkpoint in checkpoints[-STEADY:]:
         for name, field in WHOLE.items():
@@ -72,6 +74,10 @@ def statistics_of(checkpoints: Sequence[ObservedCheckpoint]) -> dict[Name, float
                 if None not in values:
                     together = max if field.endswith("_ms") else sum
                     found.setdefault((name, operator), []).append(together(values))
+            delays = [each.start_delay_ms for each in checkpoint.of(operator)]
+            known = [each for each in delays if each is not None]
+            if 1 < len(known) == len(delays):
+                found.setdefault((IMBALANCE, operator), []).append(max(known) - min(known))
     return {name: fmean(values) for name, values in found.items()}
 
 
@@ -116,7 +122,8 @@ def simulated_figures(
         saturated += is_saturated
         for key, value in statistics_of(checkpoints).items():
             found.setdefault(key, []).append(value)
-    return {key: tuple(values) for key, values in found.items()}, regime(job.mode, 2 * saturated > runs)
+    ruled_by = regime(job.mode, 2 * saturated > runs, job.buffer_debloat.enabled)
+    return {key: tuple(values) for key, values in found.items()}, ruled_by
 
 
 def predict(
@@ -139,13 +146,13 @@ def predict(
 
 
 def _predicted(key: Name, values: Sequence[float], term: ErrorTerm | None) -> Predicted:
-    mean = fmean(values)
+    middle = median(values)
     if not any(values):  # what cannot be, such as bytes that an aligned checkpoint persists
         return Predicted(*key, 0.0, 0.0, 0.0)
     if term is None:
-        return Predicted(*key, mean, *_ends(values), is_known=False)
+        return Predicted(*key, middle, *_ends(values), is_known=False)
     half = term.half_width(values)
-    return Predicted(*key, mean, max(0.0, mean - half), mean + half)
+    return Predicted(*key, middle, max(0.0, middle - half), middle + half)
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:

@@ -1,8 +1,8 @@
 """A cost profile: what a cluster itself costs, as few named distributions, apart from any job.
 
 A profile is TOML. Each table [cost.NAME] has the key of a scenario that it sets, a distribution in seconds, its mean,
-and an interval that holds the mean of a further run with 90 %; [calibrated] says on what it was fitted, [undetermined]
-what the data do not say, in words.
+and an interval that holds the mean of a further run with 90 %; each [number.NAME] a number, such as a rate, with an
+interval of 90 %. [calibrated] says on what it was fitted, [undetermined] what the data do not say, in words.
 """
 
 from __future__ import annotations
@@ -23,6 +23,13 @@ from barrierlab.sim.twin.answers import TwinError
 HINT = "give a cost profile, as barrierlab calibrate writes it"
 SAME_WORK = 0.1
 """A job's own service may differ by this share from the one calibrated on, and still be that of the same work."""
+Z_END = 1.6449  # standard deviations from the middle to either end of an interval of 90 %, of a normal distribution
+BUFFERS = "channel.*.latency_s"  # of every channel on the network
+GOLDEN = (5**0.5 - 1) / 2
+EVERY = "operator.*."  # of a key: that of every operator of the job
+OF_LINKS = ("channel.default.barrier_latency_s", "channel.default.unaligned_barrier_latency_s")
+AT_THE_TASK = {"checkpoint.begin_s": OF_LINKS, "checkpoint.unaligned_begin_s": OF_LINKS[1:]}
+"""The way from task to task is spent once: by the task that begins its part, and then by no link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +55,32 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """A cost that is one number: the key of a scenario that it sets, the value, and an interval of 90 %."""
+
+    sets: str
+    value: float
+    low: float
+    high: float
+    count: int
+
+    def drawn(self, random: Random) -> float:
+        """Return a number as it may be: half of all are below the value, and a twentieth beyond either end.
+
+        By factors, as a rate or a spread is known, however far apart the ends are.
+        """
+        z = random.gauss(0.0, 1.0) / Z_END
+        end = self.high if z > 0 else self.low
+        found = self.value * (end / self.value) ** abs(z) if self.low else self.value + abs(z) * (end - self.value)
+        return float(f"{max(0.0, found):.4g}")
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """The costs by name; the modes, parallelisms and places calibrated on; and what is undetermined."""
 
     costs: Mapping[str, Cost]
+    numbers: Mapping[str, Number]
     modes: tuple[str, ...]
     parallelism: tuple[int, ...]
     local: tuple[bool, ...]
@@ -64,14 +93,26 @@ class Profile:
         An operator that works longer or shorter for a record than the one calibrated on keeps its own work, as slow as
         that run was.
         """
-        count = max((len(cost.factors) for cost in self.costs.values()), default=1)
-        run = Random("runs").sample(range(count), count)[seed % count]
+        run = self._run(seed)
+        links = {link for cost in self.costs.values() for link in AT_THE_TASK.get(cost.sets, ())}
+        found: dict[str, Any] = dict.fromkeys(sorted(links), 0.0)
+        for name, number in self.numbers.items():
+            value = number.drawn(Random(f"{name} {seed}"))
+            found |= dict.fromkeys(_keys(number.sets, scenario), value)
         other = {cost.sets: own for cost, own in self._other_work(scenario)}
-        return {
-            cost.sets: cost.drawn(run, other.get(cost.sets))
-            for cost in self.costs.values()
-            if not cost.sets.startswith("operator.") or cost.sets.split(".")[1] in scenario.operators
-        }
+        costs = [cost for cost in self.costs.values() if _keys(cost.sets, scenario)]
+        return found | {cost.sets: cost.drawn(run, other.get(cost.sets)) for cost in costs}
+
+    def _run(self, seed: int) -> int:
+        """Return the measured run that a seed stands for.
+
+        The runs are in the order of their slowness, and the golden ratio leads through them: of however many seeds, as
+        many are slow as runs were.
+        """
+        count = max((len(cost.factors) for cost in self.costs.values()), default=1)
+        slowness = [sum(cost.factors[run % len(cost.factors)] for cost in self.costs.values()) for run in range(count)]
+        place = (0.5 + (seed - 1) * GOLDEN) % 1.0
+        return sorted(range(count), key=slowness.__getitem__)[int(place * count)]
 
     def _other_work(self, scenario: Scenario) -> Iterator[tuple[Cost, Distribution]]:
         """Yield the services of which the job's own is more than `SAME_WORK` from the one calibrated on.
@@ -107,7 +148,7 @@ class Profile:
         """Return the profile as TOML."""
         lines = [
             "# A cost profile: what a cluster itself costs, in seconds (barrierlab calibrate).",
-            "# From low_s to high_s is the mean of a further run, with 90 %.",
+            "# From low_s to high_s is the mean of a further run, with 90 %; from low to high a number.",
             "",
         ]
         lines += ["[calibrated]", f"modes = {json.dumps(self.modes)}", f"parallelism = {json.dumps(self.parallelism)}"]
@@ -117,6 +158,9 @@ class Profile:
             lines += [f"values_s = {json.dumps(cost.values_s)}", f"mean_s = {cost.mean_s}"]
             lines += [f"low_s = {cost.low_s}", f"high_s = {cost.high_s}", f"count = {cost.count}"]
             lines += [f"factors = {json.dumps(cost.factors)}"]
+        for name, number in self.numbers.items():
+            lines += ["", f"[number.{name}]", f"sets = {json.dumps(number.sets)}", f"value = {number.value}"]
+            lines += [f"low = {number.low}", f"high = {number.high}", f"count = {number.count}"]
         lines += ["", "[undetermined]", *(f"{name} = {json.dumps(why)}" for name, why in self.undetermined.items())]
         return "\n".join(lines) + "\n"
 
@@ -137,10 +181,11 @@ def read_profile(path: Path) -> Profile:
         raise TwinError(f"{path}: not TOML: {error}; {HINT}") from error
     try:
         about = data["calibrated"]
-        if extra := sorted(set(data) - {"calibrated", "cost", "undetermined"}):
+        if extra := sorted(set(data) - {"calibrated", "cost", "number", "undetermined"}):
             raise ValueError(f"with the key {extra[0]}")
         return Profile(
             {str(name): _cost(table) for name, table in data["cost"].items()},
+            {str(name): _number(table) for name, table in data.get("number", {}).items()},
             tuple(map(str, about["modes"])),
             tuple(map(int, about["parallelism"])),
             tuple(map(bool, about["local"])),
@@ -150,6 +195,31 @@ def read_profile(path: Path) -> Profile:
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
         what = f"the key {wrong} is missing" if isinstance(wrong, KeyError) else f"{type(wrong).__name__} {wrong}"
         raise TwinError(f"{path}: no cost profile: {what}; {HINT}") from wrong
+
+
+def _keys(sets: str, scenario: Scenario) -> list[str]:
+    """Return the keys of a job that a cost sets: of an operator that it has, and that has no value of its own."""
+    if sets == BUFFERS:
+        edges = scenario.channels.items()
+        return [f"channel.{edge}.latency_s" for edge, each in edges if not each.local and not each.latency_s.mean]
+    if sets.startswith(EVERY):
+        field = sets.removeprefix(EVERY)
+        own = {name: getattr(settings, field) for name, settings in scenario.operators.items()}
+        return [f"operator.{name}.{field}" for name, value in own.items() if not value]
+    return [sets] if not sets.startswith("operator.") or sets.split(".")[1] in scenario.operators else []
+
+
+def _number(table: Mapping[str, Any]) -> Number:
+    if extra := sorted(set(table) - {"sets", "value", "low", "high", "count"}):
+        raise ValueError(f"with the key {extra[0]} of a number")
+    sets = str(table["sets"])
+    if "*" in sets and sets != BUFFERS and sets.removeprefix(EVERY) not in ("subtask_spread", "service_noise"):
+        raise ValueError(f"with the key {sets}")
+    value, low, high = (float(table[name]) for name in ("value", "low", "high"))
+    found = Number(sets, value, low, high, int(table["count"]))
+    if not 0 <= found.low <= found.value <= found.high < 1e15:
+        raise ValueError(f"{sets} is not within its interval")
+    return found
 
 
 def _cost(table: Mapping[str, Any]) -> Cost:

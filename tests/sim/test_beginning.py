@@ -152,6 +152,21 @@ def test_the_gate_that_has_waited_longest_is_next() -> None:
     assert ratios["by_buffer"] < 0.7 < ratios["in_line"] < 1.1
 
 
+def test_a_barrier_that_has_left_overtakes_when_its_task_has_begun_to() -> None:
+    """After a timeout barriers would overtake for nothing: all at 300 ms sharp, where the cluster has 303 to 308."""
+    delays = {}
+    for begin_s in (0.0, 0.02):
+        links = {f"channel.default.{name}barrier_latency_s": 0.0 for name in ("", "unaligned_")}
+        work = {"checkpoint.begin_s": 0.0, "checkpoint.unaligned_begin_s": begin_s, "until_s": 14.0}
+        result = run(load("flink_chain", {"mode": "aligned_with_timeout", **links, **work}), 1)
+        assert result.verdict == "holds", result.violations
+        rows = [row for row in result.task_rows() if row["operator"] == "fast" and row["steady"]]
+        delays[begin_s] = {round(row["start_delay_ms"]) for row in rows}
+        assert rows
+    # At 300 ms those few that lie with their receiver by then: it is its own to turn, and to begin with.
+    assert (delays[0.0], delays[0.02]) == ({300}, {300, 320})
+
+
 @pytest.mark.parametrize(("protocol", "begin_s"), [("aligned", 0.01), ("unaligned", 0.02)])
 def test_an_unaligned_part_has_a_beginning_of_its_own(protocol: str, begin_s: float, tmp_path: Path) -> None:
     """One law would be drawn for both, at a sink as well, which sends no barrier that says which it is."""
