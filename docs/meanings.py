@@ -111,7 +111,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "ack_latency_s": "the way of an acknowledgement",
         "sync_s": "time that a task stands still for its snapshot",
         "begin_s": "work of a task that begins its part, before its barrier leaves; it takes no event then",
-        "unaligned_begin_s": "the same of an unaligned part; as `begin_s`, if not given",
+        "unaligned_begin_s": "the same of an unaligned part, and after a timeout; as `begin_s`, if not given",
         "channel_state_s": "time to write channel state, if there is any, beyond `async_s`, apart from its bytes",
         "channel_state_bytes_per_s": "how fast channel state is written, beyond `async_s`; at once, if not given",
         "async_s": "time that it then takes to write it",
