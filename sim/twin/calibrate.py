@@ -27,7 +27,7 @@ from barrierlab.sim.twin.observed import (
     observed_tables,
     senders_of,
 )
-from barrierlab.sim.twin.profile import BUFFERS, Cost, Number, Profile
+from barrierlab.sim.twin.profile import BUFFERS, Cost, Profile, ScalarCost
 
 QUANTILES = 20  # as the shipped scenarios have them: the largest is the mean of the upper twentieth, about
 DRAWS = 500  # of the bootstrap: a 90 % interval's ends are then known to a tenth of its width
@@ -149,7 +149,7 @@ def channel_state(
     checkpoint: ObservedCheckpoint,
     begin_ms: float = 0.0,
     write_ms: float = 0.0,
-    rate: Number | None = None,
+    rate: ScalarCost | None = None,
 ) -> list[float]:
     """Return what a part with channel state takes beyond any other, and beyond the time by its bytes.
 
@@ -332,7 +332,7 @@ RowsOfRuns = list[list[list[float]]]
 """Rows in ms, those of a checkpoint together, of each run."""
 
 
-def _all_rows(runs: Sequence[ObservedJob]) -> tuple[dict[str, RowsOfRuns], dict[str, Number], dict[str, str]]:
+def _all_rows(runs: Sequence[ObservedJob]) -> tuple[dict[str, RowsOfRuns], dict[str, ScalarCost], dict[str, str]]:
     """Return the rows of every cost, and the costs that are one number, or why they are not determined."""
     rows = {name: _rows(runs, estimate) for name, (_, estimate) in ESTIMATORS.items()}
     begin_ms = _beginning_of_each(runs, rows)
@@ -397,7 +397,7 @@ def _channel_state(
     runs: Sequence[ObservedJob],
     written: RowsOfRuns,
     begin_ms: Sequence[float],
-    rate: Number | None,
+    rate: ScalarCost | None,
 ) -> RowsOfRuns:
     """Return the rows of what channel state takes besides any part's write, which is the run's own where it shows."""
     usual = _mean(group for run in written for group in run) or 0.0
@@ -409,14 +409,14 @@ def _channel_state(
     return found
 
 
-def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[dict[str, Number], dict[str, str]]:
+def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[dict[str, ScalarCost], dict[str, str]]:
     """Return the costs that are one number, and why one is not determined."""
     from scipy.stats import theilslopes
 
-    found: dict[str, Number] = {}
+    found: dict[str, ScalarCost] = {}
     why: dict[str, str] = {}
     if any(run.is_local is not True for run in runs):
-        found["buffer"] = Number(BUFFERS, BUFFER_S, BUFFER_S, BUFFER_S, 0)
+        found["buffer"] = ScalarCost(BUFFERS, BUFFER_S, BUFFER_S, BUFFER_S, 0)
         why["buffer"] = "no statistic of a checkpoint has its way; as long as full queues leave room for"
     pairs = [
         pair
@@ -434,7 +434,9 @@ def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[di
             why["channel_state_rate"] = "these parts take no longer with more bytes; the scenario's own value stands"
         else:
             rate, low, high = (float(f"{1000 / each:.4g}") for each in (slope, most, least))
-            found["channel_state_rate"] = Number("checkpoint.channel_state_bytes_per_s", rate, low, high, len(pairs))
+            found["channel_state_rate"] = ScalarCost(
+                "checkpoint.channel_state_bytes_per_s", rate, low, high, len(pairs)
+            )
     steps = [step for run in runs if (step := differences(run))]
     if sum(map(len, steps)) < FEWEST:
         why |= dict.fromkeys(("service_noise", "subtask_spread"), UNEQUAL)
@@ -448,7 +450,7 @@ def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[di
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Divergence:
     """By how much one of two equal subtasks' queues grew against the other's from one checkpoint to the next.
 
     Both are shares of the time between: as it is, and in units of what services that vary by as much as they last would
@@ -459,7 +461,7 @@ class Step:
     noise: float
 
 
-def differences(run: ObservedJob) -> list[Step]:
+def differences(run: ObservedJob) -> list[Divergence]:
     """Return the steps by which the queues of subtasks that always have one grow apart.
 
     Round robin deals records out evenly and never brings a difference back, so a difference in speed makes it grow
@@ -481,23 +483,23 @@ def differences(run: ObservedJob) -> list[Step]:
                 known = [each / 1000 for each in delays if each is not None]
                 if len(known) == 4:
                     apart = (known[2] - known[3]) - (known[0] - known[1])
-                    found.append(Step(apart / since_s, apart / sqrt(2 * since_s * service_s)))
+                    found.append(Divergence(apart / since_s, apart / sqrt(2 * since_s * service_s)))
     return found
 
 
-def _noise(steps: Sequence[Sequence[Step]]) -> Number:
+def _noise(steps: Sequence[Sequence[Divergence]]) -> ScalarCost:
     """Return the spread from service to service: robust, so that a task that once stood still is no noise."""
 
-    def estimate(groups: Sequence[Sequence[Step]]) -> float:
+    def estimate(groups: Sequence[Sequence[Divergence]]) -> float:
         return SIGMAS * median(abs(each.noise) for run in groups for each in run)
 
     return _number("service_noise", estimate, steps)
 
 
-def _spread(steps: Sequence[Sequence[Step]]) -> Number:
+def _spread(steps: Sequence[Sequence[Divergence]]) -> ScalarCost:
     """Return the spread of speed from subtask to subtask: what is steady in the steps of a run, as a random effect."""
 
-    def estimate(groups: Sequence[Sequence[Step]]) -> float:
+    def estimate(groups: Sequence[Sequence[Divergence]]) -> float:
         of_runs = []
         for run in groups:
             count, total = len(run), sum(each.drift for each in run)
@@ -511,8 +513,8 @@ def _spread(steps: Sequence[Sequence[Step]]) -> Number:
 
 
 def _number(
-    field: str, estimate: Callable[[Sequence[Sequence[Step]]], float], steps: Sequence[Sequence[Step]]
-) -> Number:
+    field: str, estimate: Callable[[Sequence[Sequence[Divergence]]], float], steps: Sequence[Sequence[Divergence]]
+) -> ScalarCost:
     """Return a number by an estimator, with an interval from drawing runs, and steps of them, anew."""
     random = Random("bootstrap")
     drawn = []
@@ -521,7 +523,7 @@ def _number(
         drawn.append(estimate([random.choices(run, k=len(run)) for run in runs]))
     low, *_, high = quantiles(drawn, n=20)
     value = float(f"{estimate(steps):.4g}")
-    return Number(
+    return ScalarCost(
         f"operator.*.{field}",
         value,
         min(value, float(f"{low:.4g}")),

@@ -55,7 +55,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class ScalarCost:
     """A cost that is one number: the key of a scenario that it sets, the value, and an interval of 90 %."""
 
     sets: str
@@ -80,7 +80,7 @@ class Profile:
     """The costs by name; the modes, parallelisms and places calibrated on; and what is undetermined."""
 
     costs: Mapping[str, Cost]
-    numbers: Mapping[str, Number]
+    numbers: Mapping[str, ScalarCost]
     modes: tuple[str, ...]
     parallelism: tuple[int, ...]
     local: tuple[bool, ...]
@@ -209,14 +209,14 @@ def _keys(sets: str, scenario: Scenario) -> list[str]:
     return [sets] if not sets.startswith("operator.") or sets.split(".")[1] in scenario.operators else []
 
 
-def _number(table: Mapping[str, Any]) -> Number:
+def _number(table: Mapping[str, Any]) -> ScalarCost:
     if extra := sorted(set(table) - {"sets", "value", "low", "high", "count"}):
         raise ValueError(f"with the key {extra[0]} of a number")
     sets = str(table["sets"])
     if "*" in sets and sets != BUFFERS and sets.removeprefix(EVERY) not in ("subtask_spread", "service_noise"):
         raise ValueError(f"with the key {sets}")
     value, low, high = (float(table[name]) for name in ("value", "low", "high"))
-    found = Number(sets, value, low, high, int(table["count"]))
+    found = ScalarCost(sets, value, low, high, int(table["count"]))
     if not 0 <= found.low <= found.value <= found.high < 1e15:
         raise ValueError(f"{sets} is not within its interval")
     return found

@@ -29,7 +29,7 @@ from barrierlab.sim.twin.calibrate import (
 )
 from barrierlab.sim.twin.observed import ObservedCheckpoint, ObservedJob, Subtask, senders_of
 from barrierlab.sim.twin.predict import simulated
-from barrierlab.sim.twin.profile import Cost, Number, Profile, read_profile
+from barrierlab.sim.twin.profile import Cost, Profile, ScalarCost, read_profile
 from tests.sim.support import barrierlab
 
 JOBS = ("flink_chain", "flink_union", "flink_join")
@@ -130,7 +130,7 @@ def test_each_estimator_on_a_checkpoint_by_hand() -> None:
     assert channel_state(unaligned, checkpoint, begin_ms=2.0) == []
     state = replace(checkpoint, subtasks=tuple(replace(each, persisted_bytes=1e5) for each in rows))
     assert writes(unaligned, state, begin_ms=2.0) == []
-    rate = Number("", 1e8, 1e8, 1e8, 9)
+    rate = ScalarCost("", 1e8, 1e8, 1e8, 9)
     found = channel_state(unaligned, state, begin_ms=2.0, write_ms=1.0, rate=rate)
     assert found == pytest.approx([2.0, 2.0, -1.0, 2.0])
 
@@ -201,7 +201,7 @@ def _walk(noise: float, drift: float, seed: int) -> ObservedJob:
 
 
 def test_unequal_subtasks_are_told_from_noise() -> None:
-    """What grows steadily would be chance, which another run does not have; or chance would be a faster subtask."""
+    """A steady difference would be chance, which another run does not have; or chance would be a faster subtask."""
     noisy = calibrate([_walk(0.1, 0.0, seed) for seed in range(6)]).numbers
     assert noisy["service_noise"].value == pytest.approx(0.1, rel=0.15)
     assert noisy["service_noise"].low < 0.1 < noisy["service_noise"].high
@@ -251,7 +251,7 @@ def test_channel_state_has_a_time_and_a_rate() -> None:
 
 def test_a_number_is_set_where_a_job_has_none(tmp_path: Path) -> None:
     """A spread that somebody wrote down would be overruled; or a job with other names would have none."""
-    number = Number("operator.*.service_noise", 0.1, 0.1, 0.1, 9)
+    number = ScalarCost("operator.*.service_noise", 0.1, 0.1, 0.1, 9)
     cost = Cost("checkpoint.sync_s", (0.01,), 0.01, 0.01, 0.01, 9, (1.0,))
     profile = Profile({"snapshot": cost}, {"service_noise": number}, (), (), (), 0, {})
     job = load("flink_chain", {"operator.slow.service_noise": 0.3})
@@ -267,11 +267,11 @@ def test_a_number_is_set_where_a_job_has_none(tmp_path: Path) -> None:
 
 def test_a_number_is_drawn_around_its_value() -> None:
     """Draws would be high where the upper side is long: a noise of 0.13, known to 0.67, would be 0.28 on average."""
-    number, random = Number("", 0.13, 0.06, 0.67, 8), Random(1)
+    number, random = ScalarCost("", 0.13, 0.06, 0.67, 8), Random(1)
     drawn = sorted(number.drawn(random) for _ in range(2000))
     assert drawn[1000] == pytest.approx(0.13, rel=0.05)
     assert (drawn[100], drawn[1900]) == (pytest.approx(0.06, rel=0.1), pytest.approx(0.67, rel=0.15))
-    spread = [Number("", 0.0, 0.0, 0.002, 8).drawn(random) for _ in range(200)]
+    spread = [ScalarCost("", 0.0, 0.0, 0.002, 8).drawn(random) for _ in range(200)]
     assert (min(spread), sum(each == 0 for each in spread) / 200) == (0.0, pytest.approx(0.5, abs=0.1))
 
 
