@@ -247,21 +247,25 @@ class Inbox:
             return readers[turn].take()
         for step in range(1, len(readers) + 1):
             candidate = (turn + step) % len(readers)
-            if readers[candidate].ready():
+            reader = readers[candidate]
+            if reader.line or reader.in_buffer():
                 self._turn = candidate
-                taken = readers[candidate].take()
+                taken = reader.take()
                 if taken is not None:
                     return taken
-            if self._by_message:  # a union asks only the gates that have said that they have data
-                readers[candidate].polled_in_vain()
+            if self._by_message and reader.meter is not None:  # a union asks only gates that said that they have data
+                reader.meter.pause()
         return None
 
+    def queue_of(self, index: int) -> tuple[QueueReader, int] | None:
+        """Return the reader of an input that is a queue, and its place there, where whoever pushes may line it up."""
+        reader, local = self._where[index]
+        return (reader, local) if type(reader) is QueueReader and not self._in_line else None
+
     @property
-    def only_queues(self) -> QueueReader | None:
-        """Return the reader of all inputs, where they are one gate of queues; its channels have the inputs' numbers."""
-        reader = self._readers[0]
-        is_one = self.take == reader.take
-        return reader if is_one and type(reader) is QueueReader else None
+    def is_one(self) -> bool:
+        """Return whether all inputs are one gate, that is asked directly; its channels have the inputs' numbers."""
+        return self.take == self._readers[0].take
 
     def measure(self, gate: int, meter: ThroughputMeter) -> None:
         """Let `meter` measure what is read of a gate, by its number."""

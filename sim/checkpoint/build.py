@@ -120,20 +120,27 @@ class JobBuilder:
     # Channels.
 
     def _attach_lanes(self, job: Job) -> None:
-        """Tell nodes whose channels are all queues without latency, each to a task of one gate."""
-        topology, outputs, inputs = self.scenario.topology, {}, {}
+        """Tell nodes which of their channels are queues without latency, where they have no others on their way out."""
+        topology = self.scenario.topology
+        outputs: dict[str, Lane] = {}
+        inputs: dict[str, Lane] = {}
         for node in job.operator_nodes:
-            reader = node.inbox.only_queues
             for index, name in enumerate(topology.inputs(node.name)):
-                channel = job.channels[name]
-                if reader is not None and isinstance(channel, SpscChannel) and channel.is_direct:
+                channel, reads = job.channels[name], node.inbox.queue_of(index)
+                if reads is not None and isinstance(channel, SpscChannel) and channel.is_direct:
+                    reader, local = reads
                     sender = job.nodes[topology.ends(name)[0]]
-                    common = channel, channel.queue, name, reader.listed, reader.blocked, reader.line, index
+                    common = channel, channel.queue, name, reader.listed, reader.blocked, reader.line, local
                     outputs[name], inputs[name] = Lane(*common, node), Lane(*common, sender)
         for each in job.nodes.values():
             its_outputs, its_inputs = topology.outputs(each.name), topology.inputs(each.name)
-            if all(name in inputs for name in (*its_outputs, *its_inputs)):
-                each.attach_lanes([outputs[name] for name in its_outputs], [inputs[name] for name in its_inputs])
+            if all(isinstance(job.channels[name], SpscChannel) for name in its_outputs):
+                takes = (
+                    isinstance(each, OperatorNode) and each.inbox.is_one and all(name in inputs for name in its_inputs)
+                )
+                each.attach_lanes(
+                    [outputs.get(name) for name in its_outputs], [inputs[name] for name in its_inputs] if takes else ()
+                )
 
     def _channel(
         self, clock: Clock, name: str, settings: ChannelSettings, pool: BufferPool, gate: ReceiverPool

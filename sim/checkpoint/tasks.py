@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from barrierlab.impl import (
     Acknowledge,
@@ -183,8 +183,8 @@ class TaskNode(Generic[SomeTask]):
         # Whether there has been nothing but events since all else was asked for: of those only another event can
         # come next, and nothing else need be asked before it.
         self._calm = False
-        self._is_direct = False  # whether each of its channels is a `Lane`
-        self._lanes: Sequence[Lane] = ()
+        self._is_direct = False  # whether it runs by `go`
+        self._lanes: Sequence[Lane | None] = ()  # its outputs; None for one that is pushed to
         self._lanes_in: Sequence[Lane] = ()
         self._line: deque[int] | None = None  # its reader's, if it has one
         self.bytes_taken = 0
@@ -213,8 +213,8 @@ class TaskNode(Generic[SomeTask]):
             self.listed = True
             self.clock.ready.append(self)
 
-    def attach_lanes(self, outputs: list[Lane], inputs: list[Lane]) -> None:
-        """Every channel of this node is a queue without latency: it runs by `go`."""
+    def attach_lanes(self, outputs: Sequence[Lane | None], inputs: Sequence[Lane]) -> None:
+        """Let the node run by `go`; without `inputs` it asks its gates, or is a source."""
         self._is_direct, self._lanes, self._lanes_in = True, outputs, inputs
         self._line = inputs[0].line if inputs else None
         self._timer = self.clock.own_timer(self.go)
@@ -256,7 +256,13 @@ class TaskNode(Generic[SomeTask]):
         while self._calm:
             while outbox:
                 index, message = outbox[0]
-                channel, queue, name, listed, blocked, others_line, place, other = self._lanes[index]
+                lane = self._lanes[index]
+                if lane is None:
+                    if not self._push(continues):
+                        self.enter(BACKPRESSURED)
+                        return
+                    break
+                channel, queue, name, listed, blocked, others_line, place, other = lane
                 if len(queue) + channel.held >= channel.capacity:
                     self.enter(BACKPRESSURED)
                     return
@@ -272,7 +278,10 @@ class TaskNode(Generic[SomeTask]):
                     clock.ready.append(other)
             continues = True
             if line is None:
-                if not self._make(now):
+                made = self._make(now)
+                if made is None:
+                    return
+                if not made:
                     break
             elif line:
                 index = line[0]
@@ -310,8 +319,14 @@ class TaskNode(Generic[SomeTask]):
                 return
         self.run_on(continues)
 
-    def _make(self, now: int) -> bool:
-        """Make an event if nothing else is to be done first; whether one was made."""
+    def _make(self, now: int) -> bool | None:
+        """Make an event, or take a message of one of several gates, if nothing else is to be done first.
+
+        Returns
+        -------
+        bool or None
+            Whether that was done; None if there is nothing to do: the node is idle, and somebody or something wakes it.
+        """
         raise NotImplementedError
 
     def settle(self, index: int) -> None:
@@ -543,6 +558,7 @@ class SourceNode(TaskNode[SourceTask]):
     """A source subtask: events when they fall due, barriers when the coordinator says so, watermarks by the clock."""
 
     __slots__ = (
+        "_alarm",
         "_asked_ns",
         "_catch_up_ns",
         "_due_ns",
@@ -551,6 +567,7 @@ class SourceNode(TaskNode[SourceTask]):
         "_max_ms",
         "_next_watermark_ns",
         "_on_caught_up",
+        "_rings_ns",
         "_usual_service_ns",
         "_watermark_ns",
         "_watermark_sent_ms",
@@ -587,6 +604,7 @@ class SourceNode(TaskNode[SourceTask]):
         self._lateness = lateness_ms
         self._max_ms = self._watermark_sent_ms = -1
         self._woken_ns: int | None = None
+        self._alarm, self._rings_ns = self.clock.own_timer(self._ring), cast(int | None, None)
         self._on_caught_up = ports.caught_up
         self._asked_ns: float = 0  # until then neither a request nor a watermark is due
         self.behind = False  # whether it still catches up after a restart
@@ -598,12 +616,18 @@ class SourceNode(TaskNode[SourceTask]):
         self._due_ns = self._log.due_ns[self.task.position - 1] + self._log.shift_ns
         self.behind = not self.task.finished
 
-    def _make(self, now: int) -> bool:
+    def _make(self, now: int) -> bool | None:
         last = self._log.last
-        if now >= self._asked_ns or now < self._due_ns or (last is not None and self.task.position > last):
+        if now >= self._asked_ns or (last is not None and self.task.position > last):
             return False
         if self._max_ms - self._lateness > self.allowed_ms:  # `pauses`
             return False
+        if now < self._due_ns:
+            if self.behind:
+                return False
+            self.enter(IDLE)
+            self._wake_at(self._due_ns if self._due_ns < self._asked_ns else int(self._asked_ns))
+            return None
         self._emit(now)
         return True
 
@@ -665,7 +689,17 @@ class SourceNode(TaskNode[SourceTask]):
         """Go on at `due_ns`, if that has not been asked for already; None: somebody wakes it."""
         if due_ns is not None and self._woken_ns != due_ns:
             self._woken_ns = due_ns
-            self.clock.after(due_ns - self.clock.now, self.wake)
+            if self._rings_ns is None:
+                self._rings_ns = due_ns
+                self._alarm.start(due_ns - self.clock.now)
+            else:  # one alarm is set already
+                self.clock.after(due_ns - self.clock.now, self.wake)
+
+    def _ring(self, _: object) -> None:
+        rings_ns, self._rings_ns = self._rings_ns, None
+        if self.clock.attempt == self._attempt and rings_ns is not None:
+            self.clock.now = rings_ns
+            self.wake()
 
     def arrivals(self) -> int:
         """Return how many events have fallen due so far, given off or not."""
@@ -823,7 +857,7 @@ class OperatorNode(TaskNode[OperatorTask]):
         self._taken: tuple[int, StreamMessage] | None = None  # what is offered to the gate, until that is noted
         self.written = 0  # to the external system, visible at once
 
-    def attach_lanes(self, outputs: list[Lane], inputs: list[Lane]) -> None:
+    def attach_lanes(self, outputs: Sequence[Lane | None], inputs: Sequence[Lane]) -> None:
         is_usual = type(self.task) in (OperatorTask, SinkTask) and type(self.task.gate) is Gate
         if is_usual:  # else an event may mean something else
             super().attach_lanes(outputs, inputs)
@@ -832,7 +866,7 @@ class OperatorNode(TaskNode[OperatorTask]):
         if self.stalled:
             return
         task, clock = self.task, self.clock
-        take, offer = self.inbox.take, task.gate.offer
+        take = self.inbox.take
         while True:
             if not self._calm:
                 if not self._attend(continues):
@@ -852,14 +886,7 @@ class OperatorNode(TaskNode[OperatorTask]):
                 if taken is None:
                     self.enter(IDLE)
                     return
-                index, message = self._taken = taken
-                if not self._calm:
-                    self._note_taken()
-                took = offer(index, message, now)
-                if self._taken is not None:
-                    self._note_taken()
-                if not took or not self._calm:  # else an event took effect at once, and takes nobody's room
-                    self._offered(index, message, took)
+                self._offer(taken, now)
             if self.work_ns:
                 self._serve()
                 return
@@ -912,6 +939,35 @@ class OperatorNode(TaskNode[OperatorTask]):
         else:
             return False
         return True
+
+    def _make(self, now: int) -> bool | None:
+        taken, task = self.inbox.take(), self.task
+        if taken is None:
+            self.enter(IDLE)
+            return None
+        index, message = taken
+        if type(message) is not Event or index not in task.gate.aligner.free:
+            self._offer(taken, now)
+            return True
+        self.entries.append((now, "pass", self.name, self.input_names[index], message))
+        self.work_ns += self._service()
+        self.bytes_taken += message.size_bytes
+        self.applied += 1
+        task.apply(index, message)
+        if not self._calm:
+            self.settle(index)
+        return True
+
+    def _offer(self, taken: tuple[int, StreamMessage], now: int) -> None:
+        """Give the gate a message that was taken."""
+        index, message = self._taken = taken
+        if not self._calm:
+            self._note_taken()
+        took = self.task.gate.offer(index, message, now)
+        if self._taken is not None:
+            self._note_taken()
+        if not took or not self._calm:  # else an event took effect at once, and takes nobody's room
+            self._offered(index, message, took)
 
     def _note_taken(self) -> None:
         """Note that a message was taken, ahead of what that leads to: of an event, it is its delivery and no more."""

@@ -120,7 +120,7 @@ def test_a_run_is_the_same_by_either_loop(job: dict[str, Any], tmp_path: Path, m
     both(load(path), monkeypatch)
 
 
-@pytest.mark.parametrize("name", ["diamond", "random_crashes", "store_outage"])
+@pytest.mark.parametrize("name", ["diamond", "random_crashes", "skewed_join", "tracked"])
 def test_the_loop_is_used_and_the_run_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shipped scenario that no task runs by the loop would make the comparison one of equals."""
     assert both(load(name, {"until_s": 2.0, "warmup_s": 0.0}), monkeypatch)
@@ -138,11 +138,11 @@ def test_the_loop_is_not_taken_where_a_class_is_anothers(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(JobBuilder, "_attach_lanes", kept)
     Engine(scenario, 1)
-    assert any(node._is_direct for node in used[-1].operator_nodes)
+    assert any(any(node._lanes) for node in used[-1].operator_nodes)
 
     class Other(barrierlab_spsc.SpscChannel):
         """A queue of another's."""
 
     monkeypatch.setattr("barrierlab.sim.checkpoint.build.SpscChannel", Other)
     Engine(scenario, 1)
-    assert not any(node._is_direct for node in used[-1].nodes.values())
+    assert not any(node._line is not None or any(node._lanes) for node in used[-1].nodes.values())
