@@ -29,7 +29,8 @@ checkpoint.interval_s = 0.6
 """
 
 
-def scenario(folder: Path, text: str) -> Scenario:
+def written(folder: Path, text: str) -> Scenario:
+    """The scenario of this text."""
     path = folder / "job.toml"
     path.write_text(text, encoding="utf-8")
     return load(path)
@@ -59,13 +60,13 @@ def work_of(job: Scenario) -> int:
 @pytest.mark.parametrize("name", ["tandem", "join"])
 def test_ten_times_the_messages_are_at_most_eleven_times_the_work(name: str, tmp_path: Path) -> None:
     """A run of an hour would take a day."""
-    few, many = (work_of(scenario(tmp_path, JOBS[name](messages)[0])) for messages in (300, 3000))
+    few, many = (work_of(written(tmp_path, JOBS[name](messages)[0])) for messages in (300, 3000))
     assert many <= 11 * few
 
 
 def test_ten_times_the_channels_are_little_more_work_at_the_same_rate(tmp_path: Path) -> None:
     """A shuffle would cost by its channels, and not by what goes over them."""
     few, many = (
-        work_of(scenario(tmp_path, SHUFFLE.format(ways=ways, rate=4000 / ways, seconds=1.0))) for ways in (5, 16)
+        work_of(written(tmp_path, SHUFFLE.format(ways=ways, rate=4000 / ways, seconds=1.0))) for ways in (5, 16)
     )
     assert many <= 1.5 * few
