@@ -58,18 +58,13 @@ class ForgetsAnInput(FirstSeen):
 class LooksTwice(FirstSeen):
     """Reads nothing in every other round."""
 
-    is_ready = False
+    def __init__(self, port: Any, config: Any) -> None:
+        super().__init__(port, config)
+        self.is_ready = False
 
     def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
         self.is_ready = not self.is_ready
         return None if self.is_ready else super().poll(readable, now_ns)
-
-    def capture(self) -> Any:
-        return super().capture(), self.is_ready
-
-    def restore(self, value: Any) -> None:
-        rest, self.is_ready = value
-        super().restore(rest)
 
 
 looked_at = cache(parts_of)

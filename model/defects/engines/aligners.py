@@ -86,12 +86,16 @@ class LeavesInChannel:
         if checkpoint_id > self.done and not is_older and not all(self.ended):
             self.abort_checkpoint(checkpoint_id)
 
+    def _state(self) -> list[str]:
+        return [name for name in vars(self) if name not in ("port", "inputs", "unaligned", "may_switch")]
+
     def capture(self) -> Any:
-        return tuple(self.waits), tuple(self.ended), self.current, self.done
+        fields = (getattr(self, name) for name in self._state())
+        return tuple([tuple(each) if isinstance(each, list) else each for each in fields])
 
     def restore(self, value: Any) -> None:
-        waits, ended, self.current, self.done = value
-        self.waits, self.ended = list(waits), list(ended)
+        for name, each in zip(self._state(), value, strict=True):
+            setattr(self, name, list(each) if isinstance(getattr(self, name), list) else each)
 
 
 class Jet(LeavesInChannel):
@@ -143,14 +147,6 @@ class EpochMerge(LeavesInChannel):
         if self.current is not None and epochs <= {self.current.epoch}:
             self.cut()
 
-    def capture(self) -> Any:
-        return super().capture(), tuple(self.epochs)
-
-    def restore(self, value: Any) -> None:
-        rest, epochs = value
-        super().restore(rest)
-        self.epochs = list(epochs)
-
 
 class NoTombstone(LeavesInChannel):
     """As reviewed in SeaTunnel #11559: an abort clears the alignment, and remembers nothing."""
@@ -188,13 +184,6 @@ class Stash(LeavesInChannel):
     def go_on(self, checkpoint_id: int) -> None:
         self.is_stashed = False
         super().go_on(checkpoint_id)
-
-    def capture(self) -> Any:
-        return super().capture(), self.is_stashed
-
-    def restore(self, value: Any) -> None:
-        rest, self.is_stashed = value
-        super().restore(rest)
 
 
 class Alternating(LeavesInChannel):
@@ -296,13 +285,6 @@ class Alternating(LeavesInChannel):
         self.on_barrier(input_id, barrier, tuple(each for each in ahead if isinstance(each, Event)))
         return True
 
-    def capture(self) -> Any:
-        return super().capture(), self.is_unaligned, self.was_threshold_triggered, self.triggers
-
-    def restore(self, value: Any) -> None:
-        rest, self.is_unaligned, self.was_threshold_triggered, self.triggers = value
-        super().restore(rest)
-
 
 class ObsoleteBarrier(Alternating):
     """As reported in FLINK-21104: the barrier of an older checkpoint ends what is recorded for the newer one."""
@@ -324,11 +306,3 @@ class ObsoleteBarrier(Alternating):
     def go_on(self, checkpoint_id: int) -> None:
         super().go_on(checkpoint_id)
         self.is_over = [False] * len(self.inputs)
-
-    def capture(self) -> Any:
-        return super().capture(), tuple(self.is_over)
-
-    def restore(self, value: Any) -> None:
-        rest, is_over = value
-        super().restore(rest)
-        self.is_over = list(is_over)

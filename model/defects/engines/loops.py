@@ -32,13 +32,6 @@ class JetLoop(LeavesInChannel):
     def take(self, input_id: int, message: Any, now_ns: int) -> None:
         super().offer(input_id, message, now_ns)
 
-    def capture(self) -> Any:
-        return super().capture(), self.turn
-
-    def restore(self, value: Any) -> None:
-        rest, self.turn = value
-        super().restore(rest)
-
 
 class StashLoop(JetLoop):
     """As reported in Hazelcast PR 22207: the last barrier waits for the end of the round, its inputs no more."""
@@ -60,10 +53,3 @@ class StashLoop(JetLoop):
     def go_on(self, checkpoint_id: int) -> None:
         self.is_stashed = False
         super().go_on(checkpoint_id)
-
-    def capture(self) -> Any:
-        return super().capture(), self.is_stashed
-
-    def restore(self, value: Any) -> None:
-        rest, self.is_stashed = value
-        super().restore(rest)
