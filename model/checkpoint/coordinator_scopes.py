@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from barrierlab.impl.checkpoint.actions import (
@@ -538,23 +539,18 @@ def _scope(
     name: str,
     states: int,
     verbs: str,
-    tasks: str,
-    sources: str,
     ids: int,
+    tasks: str = "a",
+    sources: str = "a",
     times_ns: Sequence[int] = (0,),
     reasons: str = "declined",
     **config: Any,
 ) -> ComponentScope:
     settings = CoordinatorConfig(**{"interval_ns": None, **config})
-    alphabet = frozenset(verbs.split())
-    job = CoordinatorJob(
-        settings, tuple(tasks.split()), tuple(sources.split()), ids, alphabet, tuple(times_ns), tuple(reasons.split())
-    )
+    words = tuple(tasks.split()), tuple(sources.split()), ids, frozenset(verbs.split())
+    job = CoordinatorJob(settings, *words, tuple(times_ns), tuple(reasons.split()))
     return ComponentScope(
-        f"coordinator: {name}",
-        states,
-        lambda components: CoordinatorMachine(job, components),
-        lambda: CoordinatorReference(job),
+        f"coordinator: {name}", states, partial(CoordinatorMachine, job), partial(CoordinatorReference, job)
     )
 
 
@@ -563,16 +559,17 @@ SCOPES = (
         "three under way, manifests that fail or stay in doubt, and failover",
         705,
         "trigger acknowledge decline published refused doubted suspend resume nobody",
-        *("a s", "a"),
-        ids=3,
+        3,
+        tasks="a s",
         max_concurrent=3,
     ),
     _scope(
         "tasks that end",
         2_030,
         "trigger acknowledge finished published refused",
-        *("a b", "a b"),
-        ids=2,
+        2,
+        tasks="a b",
+        sources="a b",
         max_concurrent=2,
         unaligned=True,
     ),
@@ -580,16 +577,15 @@ SCOPES = (
         "tasks that end without a final snapshot",
         191,
         "trigger acknowledge finished ended published",
-        *("a b", "a"),
-        ids=1,
+        1,
+        tasks="a b",
         max_concurrent=2,
     ),
     _scope(
         "the final checkpoint, tried again, and failover",
         3_638,
         "trigger acknowledge finished published refused doubted suspend resume wait on_time",
-        *("a", "a"),
-        ids=1,
+        1,
         times_ns=(0, 5, FINAL_RETRY_NS, FINAL_RETRY_NS + 5),
         min_pause_ns=3,
         timeout_ns=5,
@@ -599,8 +595,7 @@ SCOPES = (
         "interval, pause and timeout",
         1_436,
         "wait on_time acknowledge published request",
-        *("a", "a"),
-        ids=2,
+        2,
         times_ns=range(7),
         interval_ns=3,
         min_pause_ns=2,
@@ -612,8 +607,7 @@ SCOPES = (
         "the clock over a failure of the job",
         2_242,
         "wait on_time acknowledge published suspend resume stop_scheduler decline",
-        *("a", "a"),
-        ids=2,
+        2,
         times_ns=range(0, 10, 2),
         interval_ns=2,
         min_pause_ns=4,
@@ -623,8 +617,7 @@ SCOPES = (
         "failures in a row",
         394,
         "trigger acknowledge decline published refused doubted abort suspend resume",
-        *("a", "a"),
-        ids=3,
+        3,
         reasons="declined cancelled",
         max_concurrent=2,
         tolerable_failures=1,

@@ -7,6 +7,7 @@ the one that nobody has claimed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
@@ -144,12 +145,8 @@ class InjectorMachine(Under):
 
 
 def _scope(name: str, states: int, last_ns: int) -> ComponentScope:
-    return ComponentScope(
-        f"injector: {name}",
-        states,
-        lambda components: InjectorMachine(last_ns, components),
-        lambda: InjectorReference(last_ns),
-    )
+    make, model = partial(InjectorMachine, last_ns), partial(InjectorReference, last_ns)
+    return ComponentScope(f"injector: {name}", states, make, model)
 
 
 SCOPES = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
@@ -280,9 +281,7 @@ def _rows(events: Sequence[Event]) -> list[SinkRow]:
 
 
 def _scope(name: str, states: int, outside: SinkBounds) -> ComponentScope:
-    return ComponentScope(
-        f"sink: {name}", states, lambda components: SinkMachine(outside, components), lambda: SinkReference(outside)
-    )
+    return ComponentScope(f"sink: {name}", states, partial(SinkMachine, outside), partial(SinkReference, outside))
 
 
 SCOPES = (

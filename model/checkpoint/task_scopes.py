@@ -698,9 +698,7 @@ def _scope(
     name: str, states: int, verbs: str, *exchanges: tuple[str, tuple[int, ...]], is_source: bool, **more: Any
 ) -> ComponentScope:
     shape = Shape(is_source, exchanges, frozenset(verbs.split()), **more)
-    return ComponentScope(
-        f"task: {name}", states, lambda components: TaskMachine(shape, components), lambda: TaskReference(shape)
-    )
+    return ComponentScope(f"task: {name}", states, partial(TaskMachine, shape), partial(TaskReference, shape))
 
 
 FORWARD = ("forward", (0,))

@@ -164,6 +164,10 @@ class JoinScope:
     def _stage(self) -> JoinStage:
         barrier: JoinBarrier
         kind = SequenceMergeMapAnnounce if self.map is None else type(self.map)
+        if self.barrier not in ("", "latest", "newest"):
+            raise ValueError(
+                f"barrier is {self.barrier!r}; allowed: 'latest', 'newest', or '' for that of the map's kind"
+            )
         if self.barrier:
             barrier = LatestValueJoinBarrier(self.config, kind, self.barrier == "newest")
         else:

@@ -32,7 +32,7 @@ from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
 from barrierlab.model.render.html import block, facts
 from barrierlab.model.spec.topology import TopologyError
 from barrierlab.sim.core.distributions import Distribution
-from barrierlab.sim.scenario.file import ScenarioFile
+from barrierlab.sim.scenario.file import Builder
 from barrierlab.sim.scenario.readers import (
     TICK_S,
     TOP,
@@ -130,11 +130,8 @@ class ControlScenario:
         return self.wiring.text
 
 
-class ControlBuilder:
+class ControlBuilder(Builder):
     """Reads a scenario of control signals."""
-
-    def __init__(self, file: ScenarioFile) -> None:
-        self.file, self.fail = file, file.fail
 
     def build(self) -> ControlScenario:
         """The scenario, or `ScenarioError`.

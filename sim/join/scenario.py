@@ -46,7 +46,7 @@ from barrierlab.impl.join import (
 from barrierlab.model.render.graph import graph_svg
 from barrierlab.model.render.html import block, facts
 from barrierlab.sim.core.distributions import Distribution
-from barrierlab.sim.scenario.file import ScenarioFile
+from barrierlab.sim.scenario.file import Builder
 from barrierlab.sim.scenario.readers import (
     TICK_S,
     ValueReader,
@@ -201,11 +201,8 @@ TOP: dict[str, ValueReader] = {
 TABLES = ("parameters", "join", "input")
 
 
-class JoinBuilder:
+class JoinBuilder(Builder):
     """Reads a scenario with a table [join]."""
-
-    def __init__(self, file: ScenarioFile) -> None:
-        self.file, self.fail = file, file.fail
 
     def build(self) -> JoinScenario:
         top = self.file.begin(TOP, TABLES)

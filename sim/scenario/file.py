@@ -177,6 +177,13 @@ class ScenarioFile:
         return tables[int(part)]
 
 
+class Builder:
+    """Makes the scenario of one kind from its file."""
+
+    def __init__(self, file: ScenarioFile) -> None:
+        self.file, self.fail = file, file.fail
+
+
 def _split(key: str) -> list[str]:
     """The parts of a dotted key; a part in quotes may hold dots and arrows: channel."a->b".capacity."""
     parts, rest = [], key

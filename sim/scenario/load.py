@@ -19,7 +19,7 @@ from barrierlab.impl.errors import BarrierError
 from barrierlab.model.checkpoint.operators import KINDS
 from barrierlab.model.spec.topology import Topology, TopologyError, suggestion
 from barrierlab.sim.core.files import read_text
-from barrierlab.sim.scenario.file import ScenarioError, ScenarioFile
+from barrierlab.sim.scenario.file import Builder, ScenarioError, ScenarioFile
 from barrierlab.sim.scenario.readers import FAULTS, PARAMETERS, PARAMETERS_OF, TABLES, TOP, keys_of, one_of, suggest
 from barrierlab.sim.scenario.settings import (
     OF_SINKS,
@@ -129,11 +129,8 @@ def _read_text(name: str | Path) -> tuple[str, str]:
     return (folder / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
 
 
-class ScenarioBuilder:
+class ScenarioBuilder(Builder):
     """Reads a scenario of checkpoints."""
-
-    def __init__(self, file: ScenarioFile) -> None:
-        self.file, self.fail = file, file.fail
 
     def build(self) -> Scenario:
         top = self.file.begin(TOP, TABLES)
