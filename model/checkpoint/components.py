@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
 from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
@@ -31,6 +32,14 @@ MakeMachine = Callable[
     [BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool, Callable[[StreamMessage], int]], BarrierAligner
 ]
 MakeGate = Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate]
+
+
+class AlignerSettings(NamedTuple):
+    """The settings of a task's aligner; as of a sink's, no barrier overtakes on its way in."""
+
+    config: BarrierAlignerConfig
+    unaligned: UnalignedCheckpointConfig | None
+    is_sink: bool
 
 
 def sound_aligner(
@@ -109,43 +118,20 @@ class Components:
         return task
 
     def make_task(
-        self,
-        name: str,
-        operator: Operator,
-        config: BarrierAlignerConfig,
-        unaligned: UnalignedCheckpointConfig | None,
-        is_sink: bool,
-        exchanges: Iterable[OutputExchange],
-        tell: Tell,
+        self, name: str, operator: Operator, its: AlignerSettings, exchanges: Iterable[OutputExchange], tell: Tell
     ) -> OperatorTask:
         """A task that passes on what it makes."""
-        task = self.task(name, operator, self.aligner(config, unaligned, is_sink), exchanges, tell)
-        return self._with_gate(task, config, unaligned, is_sink)
+        return self._with_gate(self.task(name, operator, self.aligner(*its), exchanges, tell), its)
 
     def make_sink(
-        self,
-        name: str,
-        operator: Operator,
-        config: BarrierAlignerConfig,
-        unaligned: UnalignedCheckpointConfig | None,
-        aligns: bool,
-        writer: SinkWriter | None,
-        tell: Tell,
+        self, name: str, operator: Operator, its: AlignerSettings, writer: SinkWriter | None, tell: Tell
     ) -> OperatorTask:
-        """A task that ends a dataflow, and writes to the external system; `aligns`: no barrier overtakes on its way
-        in."""
-        task = self.sink(name, operator, self.aligner(config, unaligned, aligns), tell, writer)
-        return self._with_gate(task, config, unaligned, aligns)
+        """A task that ends a dataflow, and writes to the external system."""
+        return self._with_gate(self.sink(name, operator, self.aligner(*its), tell, writer), its)
 
-    def _with_gate(
-        self,
-        task: OperatorTask,
-        config: BarrierAlignerConfig,
-        unaligned: UnalignedCheckpointConfig | None,
-        is_sink: bool,
-    ) -> OperatorTask:
+    def _with_gate(self, task: OperatorTask, its: AlignerSettings) -> OperatorTask:
         if self.gate is not None:
-            task.gate = self.gate(task, config, unaligned, is_sink)
+            task.gate = self.gate(task, *its)
         return task
 
 

@@ -11,7 +11,7 @@ from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig
 from barrierlab.impl.checkpoint.report import Tell
 from barrierlab.impl.checkpoint.task import OutputExchange, Task
 from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.checkpoint.components import AlignerSettings, Components
 from barrierlab.model.checkpoint.protocols import Protocol, ProtocolError, protocol_of
 from barrierlab.model.checkpoint.task_transitions import TIMEOUT_NS
 from barrierlab.model.spec.invariants import Limits
@@ -214,5 +214,5 @@ def make_task(bounds: Bounds, topology: Topology, components: Components, name: 
     config = BarrierAlignerConfig(inputs, bounds.max_buffer_per_input, bounds.max_buffer_memory_bytes, TIMEOUT_NS)
     if is_sink and bounds.guarantee:
         writer = components.writer(name, components.ledger(), bounds.guarantee, tell)
-        return components.make_sink(name, operator, config, unaligned, True, writer, tell)
-    return components.make_task(name, operator, config, unaligned, is_sink, exchanges, tell)
+        return components.make_sink(name, operator, AlignerSettings(config, unaligned, True), writer, tell)
+    return components.make_task(name, operator, AlignerSettings(config, unaligned, is_sink), exchanges, tell)

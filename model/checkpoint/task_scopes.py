@@ -24,7 +24,7 @@ from barrierlab.impl.errors import NotFinishedError
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, Reference, RefusedError, Under, stimulus
-from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.checkpoint.components import AlignerSettings, Components
 from barrierlab.model.checkpoint.scope import Tally
 
 Queue = tuple[StreamMessage, ...]
@@ -551,11 +551,11 @@ class TaskMachine(Under):
         if shape.is_source:
             injector = self._components.injector(BarrierInjectorConfig(None, "t"))
             return self._components.make_source("t", injector, unaligned, exchanges, _silent)
-        config = BarrierAlignerConfig(2, 100, 10_000, 1_000_000)
+        aligner = AlignerSettings(BarrierAlignerConfig(2, 100, 10_000, 1_000_000), unaligned, not shape.exchanges)
         if not shape.exchanges:
             writer = self._components.writer("t", self.ledger, "exactly_once", _silent) if shape.writes else None
-            return self._components.make_sink("t", Tally(2, "m"), config, unaligned, True, writer, _silent)
-        return self._components.make_task("t", Tally(2, "m"), config, unaligned, False, exchanges, _silent)
+            return self._components.make_sink("t", Tally(2, "m"), aligner, writer, _silent)
+        return self._components.make_task("t", Tally(2, "m"), aligner, exchanges, _silent)
 
     @property
     def machines(self) -> Sequence[object]:

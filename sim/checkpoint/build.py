@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange
-from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.checkpoint.components import AlignerSettings, Components
 from barrierlab.model.checkpoint.operators import OperatorChain
 from barrierlab.model.checkpoint.operators import make as make_operator
 from barrierlab.sim.channels.debloat import BufferDebloater, ThroughputMeter
@@ -379,21 +379,16 @@ class JobBuilder:
             checkpoint.hold == "channel",
             checkpoint.interruptible_timers,
         )
-        aligns, config = self.scenario.aligns(task), aligner_config(checkpoint, len(inputs))
-        unaligned, its, components = (
-            unaligned_config(self.scenario),
-            make_task_operator(self.scenario, task),
-            self._components,
-        )
+        config, unaligned = aligner_config(checkpoint, len(inputs)), unaligned_config(self.scenario)
+        aligner = AlignerSettings(config, unaligned, self.scenario.aligns(task))
+        its, components = make_task_operator(self.scenario, task), self._components
         if isinstance(its, OperatorChain):
             its.spend = self._chained_work(node, settings)
         if outputs:
-            node.task = components.make_task(
-                task, its, config, unaligned, aligns, self._exchanges(task), node.note_effect
-            )
+            node.task = components.make_task(task, its, aligner, self._exchanges(task), node.note_effect)
         else:
             writer = components.writer(task, self.ledger, settings.guarantee, node.note_effect)
-            node.task = components.make_sink(task, its, config, unaligned, aligns, writer, node.note_effect)
+            node.task = components.make_sink(task, its, aligner, writer, node.note_effect)
         return node
 
 
