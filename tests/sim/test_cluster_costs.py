@@ -106,8 +106,8 @@ DISTRIBUTIONS: list[tuple[str, str, str, Callable[[], list[float]]]] = [
         (name, "R", key, read)
         for name in ("flink_union", "flink_join")
         for key, read in (
-            ("checkpoint.trigger_latency_s", lambda: _start_delays(_of())),
-            ("channel.default.flush_late_s", lambda: _start_delays(_of())),
+            ("checkpoint.command_s", lambda: _estimated(commands, "flink_chain", "flink_union")),
+            ("checkpoint.trigger_latency_s", lambda: _estimated(ways, "flink_chain", "flink_union")),
             ("channel.default.unaligned_barrier_latency_s", lambda: _unaligned_barriers("union")),
         )
     ),

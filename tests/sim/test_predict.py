@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -271,7 +272,7 @@ def test_equal_subtasks_stand_apart_as_predicted() -> None:
         simulated_figures(case.scenario, case.settings, each, 5)[0]["imbalance", "slow"]
         for each in (profile, replace(profile, numbers={}))
     )
-    assert max(alike) < case.measured["imbalance", "slow"]
+    assert median(alike) < case.measured["imbalance", "slow"] / 2 < median(unequal)
     assert min(unequal) < case.measured["imbalance", "slow"] < max(unequal)
 
 
