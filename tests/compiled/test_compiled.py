@@ -72,12 +72,67 @@ def python(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("folder", ["tests/impl", "tests/control", "tests/join"])
-def test_the_quick_tests_of_the_machines_pass(compiled: Path, folder: str) -> None:
+@pytest.mark.parametrize("folder", ["tests/impl", "tests/control", "tests/join", "tests/model"])
+def test_the_quick_tests_pass(compiled: Path, folder: str) -> None:
     """A class that is compiled would do something else than its source says."""
     quick = ("-q", "-x", "-p", "no:cacheprovider", "-o", "pythonpath=.", "-m", "not slow and not spark", folder)
-    done = python(compiled, "-m", "pytest", *quick)
+    done = python(compiled, "-m", "pytest", *quick, *(f"--deselect={each}" for each in OF_THE_SOURCE))
     assert done.returncode == 0, done.stdout[-6000:]
+
+
+# They put another method into a class, which compiled code does not look up; or look for files beside the source.
+OF_THE_SOURCE = (
+    "tests/model/test_cases.py::test_every_trace_in_the_repository_is_run",
+    "tests/model/test_gate_runs.py::test_what_drifts_is_told_by_a_short_run",
+    "tests/model/test_gate_runs.py::test_a_run_is_the_same_each_time",
+    "tests/model/test_refine.py::test_a_broken_machine_is_told_apart",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_is_copied_is_whole(compiled: Path) -> None:
+    """A writer or an aligner of one's own is copied by the explorer: with less than it has, it would be another."""
+    both = [python(path, "-c", COPIES) for path in (compiled, ROOT / "src")]
+    assert [done.returncode for done in both] == [0, 0], [done.stderr[-2000:] for done in both]
+    assert both[0].stdout == both[1].stdout
+    assert "False" not in both[0].stdout
+
+
+COPIES = """
+import copy, pickle
+from barrierlab.impl import *
+from barrierlab.impl.checkpoint.tracked import BarrierTracker
+
+class Mine(BarrierAligner):
+    def __init__(self):
+        super().__init__()
+        self.own = [1]
+
+class Slotted(UnalignedCheckpointer):
+    __slots__ = ("own",)
+    def __init__(self):
+        super().__init__()
+        self.own = [1]
+
+def fed(machine):
+    machine.process_message(0, CheckpointBarrier(1, 1))
+    machine.process_message(0, Event("a", 1))
+    return machine
+
+def contents(it):
+    return it.capture() if hasattr(it, "capture") else it, getattr(it, "own", None)
+
+messages = Event("a", 1, value=[1]), CheckpointBarrier(3, 4, 1), Watermark(3), CancelBarrier(4), EndOfInput()
+machines = BarrierAligner(), UnalignedCheckpointer(), BarrierTracker(), Mine(), Slotted()
+values = BarrierAlignerConfig(), CheckpointBarrierInjector(), PackedBarrierCmd.new(1, 2)
+for it in (*messages, *map(fed, machines), *values):
+    for way in (copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))):
+        its = way(it)
+        print(type(it).__name__, contents(its) == contents(it))
+        if hasattr(it, "free") and way is copy.deepcopy:
+            print("one set of the free inputs:", its.free is its.inputs.free)
+"""
 
 
 @pytest.mark.slow
@@ -148,8 +203,8 @@ def test_the_copy_has_the_lines_of_the_source(hook: Any) -> None:
     for name in hook.MODULES:
         source = (ROOT / name).read_text(encoding="utf-8")
         copy = hook.prepared(source)
-        assert len(copy.splitlines()) == len(source.splitlines()), name
-        for before, after in zip(source.splitlines(), copy.splitlines(), strict=True):
+        assert len(copy.splitlines()) == len(source.splitlines()) + 1, name
+        for before, after in zip(source.splitlines(), copy.splitlines(), strict=False):
             if before.lstrip().startswith(("return", "raise", "if ", "for ", "while ")):
                 assert after == before, name
 
@@ -158,7 +213,7 @@ def test_the_copy_takes_anything_where_the_source_checks(hook: Any) -> None:
     """True would be 1, and the call would be accepted."""
     copy = hook.prepared(SOURCE)
     assert "def take(self, number: _Any, kind: list[int], now_ns: int = 0, value: _Any = None)" in copy
-    assert "@_mypyc_attr(allow_interpreted_subclasses=True)\nclass Open:" in copy
+    assert "@_mypyc_attr(allow_interpreted_subclasses=True, serializable=True)\nclass Open:" in copy
     assert "@_mypyc_attr(native_class=False)\n@dataclass(frozen=True)\nclass Value:" in copy
     assert 'number: "int" = 0' in copy
 
