@@ -59,7 +59,7 @@ class Beside:
     @property
     def error(self) -> float | None:
         """Return how far off the prediction is, by what was measured; None where that is nothing."""
-        return self.row.mean / self.row.measured - 1 if self.row.measured else None
+        return self.row.median / self.row.measured - 1 if self.row.measured else None
 
 
 def saved_runs(folder: Path) -> list[SavedRun]:
@@ -103,16 +103,17 @@ def table(found: Iterable[Beside]) -> str:
     """Return measured beside predicted as Markdown, and below it how many are inside and the median error."""
     head = ("run", "statistic", "measured", "predicted", "90 % interval", "error", "")
     lines = [_line(head), "|---|---|---:|---:|---:|---:|---|"]
-    rows = [each for each in found if each.row.measured or each.row.mean]
+    rows = [each for each in found if each.row.measured or each.row.median]
     for each in rows:
         row, digits, factor = each.row, *((3, 1e-6) if each.row.unit == "B" else (0, 1.0))
-        low, high, mean, measured, spread = (
-            f"{value * factor:.{digits}f}" for value in (row.low, row.high, row.mean, row.measured or 0.0, each.spread)
+        low, high, middle, measured, spread = (
+            f"{value * factor:.{digits}f}"
+            for value in (row.low, row.high, row.median, row.measured or 0.0, each.spread)
         )
         statistic = f"{row.statistic}, {'MB' if row.unit == 'B' else 'ms'}"
         off = "" if each.error is None else f"{each.error:+.1%}"
         inside = {True: "inside", False: "outside", None: ""}[row.is_inside]
-        lines.append(_line((each.run, statistic, f"{measured} ± {spread}", mean, f"{low} to {high}", off, inside)))
+        lines.append(_line((each.run, statistic, f"{measured} ± {spread}", middle, f"{low} to {high}", off, inside)))
     errors = [abs(each.error) for each in rows if each.error is not None]
     judged = [each.row.is_inside for each in rows if each.row.is_inside is not None]
     if errors:
