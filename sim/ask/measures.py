@@ -222,6 +222,12 @@ def queued_ahead(scenario: Scenario) -> float:
     return sum(edge_bytes(scenario, edge) for edge in scenario.topology.edges if edge.split("->")[1] in upstream)
 
 
+def snapshot_s(scenario: Scenario) -> float:
+    """Return the mean time of a snapshot, from the cut until its manifest is written."""
+    checkpoint = scenario.checkpoint
+    return checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
+
+
 def predicted_ms(scenario: Scenario) -> float:
     """Return the duration of a checkpoint in closed form.
 
@@ -229,16 +235,14 @@ def predicted_ms(scenario: Scenario) -> float:
     busy; then the snapshot. Barriers that overtake wait for none of it.
     """
     name, load = bottleneck(scenario)
-    checkpoint = scenario.checkpoint
-    snapshot_s = checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
     if scenario.mode.settings.is_flagged:
-        return 1e3 * snapshot_s
+        return 1e3 * snapshot_s(scenario)
     if load >= 1:
         waits_s = queued_ahead(scenario) / (capacity_per_s(scenario, name) * record_bytes(scenario))
     else:
         flushes = [c.flush_timeout_s for c in scenario.channels.values() if c.form == "network"]
         waits_s = load * max(flushes, default=0.0)
-    return 1e3 * (waits_s + snapshot_s)
+    return 1e3 * (waits_s + snapshot_s(scenario))
 
 
 def channels_count(scenario: Scenario) -> float:
@@ -252,8 +256,7 @@ def age_predicted_ms(scenario: Scenario) -> float:
     A period is the interval, or what a checkpoint takes shared among those that may be under way. (The duration is that
     of the snapshot: a barrier's way is not in it.)
     """
-    checkpoint = scenario.checkpoint
-    took_s = checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
+    took_s = snapshot_s(scenario)
     return 1e3 * (took_s + period_s(scenario, took_s) / 2)
 
 
@@ -268,23 +271,19 @@ def period_s(scenario: Scenario, took_s: float) -> float:
 
 def commit_predicted_ms(scenario: Scenario) -> float:
     """Return the mean wait until a record is committed: half a period, and a checkpoint (a barrier's way is not in)."""
-    checkpoint = scenario.checkpoint
-    took_s = checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
+    took_s = snapshot_s(scenario)
     return 1e3 * (period_s(scenario, took_s) / 2 + took_s)
 
 
 def open_bound_ms(scenario: Scenario) -> float:
     """Return how long a transaction can be open without a failure: a period, and a checkpoint."""
-    return 2 * commit_predicted_ms(scenario) - 1e3 * (
-        scenario.checkpoint.sync_s.mean + scenario.checkpoint.async_s.mean + scenario.store.manifest_s.mean
-    )
+    return 2 * commit_predicted_ms(scenario) - 1e3 * snapshot_s(scenario)
 
 
 def catch_up_predicted_ms(scenario: Scenario) -> float:
     """Return the mean time to work a failure off: (down + duration + half a period) rho / (1 - rho), or inf."""
     _, load = bottleneck(scenario)
-    recovery, checkpoint = scenario.recovery, scenario.checkpoint
-    took_s = checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
+    recovery, took_s = scenario.recovery, snapshot_s(scenario)
     lag_s = recovery.detection_s.mean + recovery.restart_s.mean + took_s + period_s(scenario, took_s) / 2
     return 1e3 * catch_up_s(lag_s, load)
 
