@@ -47,7 +47,6 @@ class SavesInItsOwnTime(Gate):
 
 DEFECT = BarrierDefect(
     entry="A-02",
-    kind="safety",
     breaks="ONCE",
     bounds=Bounds("a->join b->join", events=0, checkpoints=2),
     components=with_gate(SavesInItsOwnTime),

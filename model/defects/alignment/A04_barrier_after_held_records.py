@@ -35,7 +35,6 @@ class DrainsFirst(OperatorTask):
 
 DEFECT = BarrierDefect(
     entry="A-04",
-    kind="safety",
     breaks="FWD",
     bounds=Bounds("a->join b->join join->s", events=1),
     components=Components(task=DrainsFirst),

@@ -37,7 +37,6 @@ class PassesBetweenCheckpoints(Gate):
 
 DEFECT = BarrierDefect(
     entry="A-07",
-    kind="safety",
     breaks="FIFO",
     bounds=Bounds("a->join b->join", events=2),
     components=with_gate(PassesBetweenCheckpoints),

@@ -48,7 +48,6 @@ class AppliesInBatches(OperatorTask):
 
 DEFECT = BarrierDefect(
     entry="A-08",
-    kind="safety",
     breaks="CUT",
     bounds=Bounds("a->s", events=1),
     components=Components(task=AppliesInBatches),

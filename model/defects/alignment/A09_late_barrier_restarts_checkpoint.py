@@ -28,7 +28,6 @@ class ForgetsWhatItGaveUp(BarrierAligner):
 
 DEFECT = BarrierDefect(
     entry="A-09",
-    kind="liveness",
     breaks="LIVE",
     bounds=Bounds("a->join b->join", events=0, expiries=1),
     components=with_aligner(ForgetsWhatItGaveUp),

@@ -29,7 +29,6 @@ class ComparesNumbers(BarrierAligner):
 
 DEFECT = BarrierDefect(
     entry="A-21",
-    kind="safety",
     breaks="CUT",
     bounds=Bounds("a->join b->join", events=1),
     components=with_aligner(ComparesNumbers),

@@ -93,7 +93,6 @@ def lost(state: CommandMailbox) -> str | None:
 
 DEFECT = SystemDefect(
     entry="P-01",
-    kind="liveness",
     breaks="LIVE",
     broken=LoadThenStore(),
     right=ClaimsAtOnce(),

@@ -38,7 +38,6 @@ class EmitsRetries(SourceTask):
 
 DEFECT = BarrierDefect(
     entry="P-03",
-    kind="safety",
     breaks="ONCE",
     bounds=Bounds("a->s", events=1),
     components=Components(coordinator=Retries, injector=DocumentedInjector, source=EmitsRetries),

@@ -63,7 +63,6 @@ class Logging(CheckpointBarrierInjector):
 
 DEFECT = BarrierDefect(
     entry="P-04",
-    kind="safety",
     breaks="ID",
     bounds=Bounds("a->s", events=0, checkpoints=2),
     components=Components(coordinator=RetriesLate, injector=DocumentedInjector, source=EmitsOlder),

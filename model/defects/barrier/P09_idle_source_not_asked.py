@@ -30,7 +30,6 @@ class PollsBehindData(SourceTask):
 
 DEFECT = BarrierDefect(
     entry="P-09",
-    kind="liveness",
     breaks="LIVE",
     bounds=Bounds("a->s", events=1),
     components=Components(source=PollsBehindData),

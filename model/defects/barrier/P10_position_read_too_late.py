@@ -35,7 +35,6 @@ class PositionsLate(SourceTask):
 
 DEFECT = BarrierDefect(
     entry="P-10",
-    kind="safety",
     breaks="REC",
     bounds=Bounds("a->s", events=1, crashes=1, guarantee="exactly_once"),
     components=Components(source=PositionsLate),

@@ -42,7 +42,6 @@ class BatchingTask(OperatorTask):
 
 DEFECT = BarrierDefect(
     entry="P-11",
-    kind="safety",
     breaks="FWD",
     bounds=Bounds("a->x x->s", events=1),
     components=Components(task=BatchingTask),

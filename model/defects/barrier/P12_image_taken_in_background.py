@@ -39,7 +39,6 @@ class SavesInTheBackground(OperatorTask):
 
 DEFECT = BarrierDefect(
     entry="P-12",
-    kind="safety",
     breaks="CUT",
     bounds=Bounds("a->s", events=2),
     components=Components(task=SavesInTheBackground),

@@ -32,7 +32,6 @@ class CompletesWithTheSink(CheckpointCoordinator):
 
 DEFECT = BarrierDefect(
     entry="P-13",
-    kind="safety",
     breaks="ONCE",
     bounds=Bounds("a->s", events=1),
     components=Components(coordinator=CompletesWithTheSink),

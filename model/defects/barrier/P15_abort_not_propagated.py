@@ -51,7 +51,6 @@ class TellsNobody(CheckpointCoordinator):
 
 DEFECT = BarrierDefect(
     entry="P-15",
-    kind="liveness",
     breaks="LIVE",
     bounds=Bounds("a->join b->join", events=0),
     components=Components(source=SendsNoMarker, coordinator=TellsNobody),

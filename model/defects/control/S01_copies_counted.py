@@ -17,7 +17,6 @@ from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
     entry="S-01",
-    kind="safety",
     breaks="ALL",
     bounds=ControlBounds(JOIN, (SC,), events=0, may_repeat=("a=>join",)),
     changed={"make_processor": Processors(options={"make_aligner": CountingAligner})},

@@ -17,7 +17,6 @@ from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
     entry="S-03",
-    kind="liveness",
     breaks="LIVE",
     bounds=ControlBounds(JOIN, (SC,) * 2, events=0),
     changed={"make_processor": Processors(options={"make_aligner": CountingAligner})},

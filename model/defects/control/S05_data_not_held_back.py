@@ -15,7 +15,6 @@ from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
     entry="S-05",
-    kind="safety",
     breaks="FIFO",
     bounds=ControlBounds(JOIN, (SD,)),
     changed={"make_processor": Processors(options={"hold_data": False})},

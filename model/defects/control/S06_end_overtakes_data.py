@@ -29,7 +29,6 @@ class Exits(ControlProcessor):
 
 DEFECT = ControlDefect(
     entry="S-06",
-    kind="safety",
     breaks="NOLOSS",
     bounds=ControlBounds(ControlWiring("a->sink"), (EC,)),
     changed={"make_processor": Processors(make=Exits)},

@@ -17,7 +17,6 @@ from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
     entry="S-06",
-    kind="liveness",
     breaks="LIVE",
     bounds=ControlBounds(ControlWiring("a->sink"), (SC, ED), events=0),
     changed={"make_processor": Processors(make=Exits)},

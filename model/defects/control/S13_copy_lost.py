@@ -15,7 +15,6 @@ from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
     entry="S-13",
-    kind="liveness",
     breaks="LIVE",
     bounds=ControlBounds(JOIN, (SC,) * 2, events=0),
     changed={"may_lose": ("b=>join",)},

@@ -20,13 +20,11 @@ from barrierlab.model.defects.engines.loops import JetLoop, StashLoop
 from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 
-def _defect(
-    entry: str, kind: str, breaks: str, reported: type, repaired: type, title: str, **extent: Any
-) -> BarrierDefect:
+def _defect(entry: str, breaks: str, reported: type, repaired: type, title: str, **extent: Any) -> BarrierDefect:
     """Two aligners of a task with two inputs."""
     bounds = Bounds("a->s b->s", **{"events": 1, **extent})
     return BarrierDefect(
-        *(entry, kind, breaks, bounds, unexamined(reported, "aligned"), title, unexamined(repaired, "aligned"))
+        *(entry, breaks, bounds, unexamined(reported, "aligned"), title, unexamined(repaired, "aligned"))
     )
 
 
@@ -39,7 +37,7 @@ ENTRIES = (
         "An input ends while the others wait for its barrier, and nobody counts again: they wait for ever.",
         "An end counts as a barrier, and completes the alignment where it is the last.",
         _defect(
-            *("FLINK-1775", "liveness", "LIVE", EndForgets, FlinkCount),
+            *("FLINK-1775", "LIVE", EndForgets, FlinkCount),
             "a's barrier waits at s for b's; b ends without one.",
             closes=True,
         ),
@@ -55,7 +53,7 @@ ENTRIES = (
         "An operator with two inputs sends the barrier on as soon as one of them has delivered it.",
         "Both sides deliver the barrier of an epoch before it goes on.",
         _defect(
-            *("RISINGWAVE-2243", "safety", "CUT", OneSide, EpochMerge),
+            *("RISINGWAVE-2243", "CUT", OneSide, EpochMerge),
             "s takes its image when a's barrier is in; b's event, sent before b's barrier, comes later.",
         ),
     ),
@@ -68,7 +66,7 @@ ENTRIES = (
         "queue's item ahead of the stashed barrier.",
         "The round ends where the last barrier was found.",
         _defect(
-            *("HAZELCAST-22207", "safety", "CUT", StashLoop, JetLoop),
+            *("HAZELCAST-22207", "CUT", StashLoop, JetLoop),
             "The barrier of both is in the stash, and an event behind it is taken in the same round.",
         ),
     ),
@@ -81,7 +79,7 @@ ENTRIES = (
         "its input again, and nobody will come to free it.",
         "Ids that were aborted are remembered, and their barriers ignored.",
         _defect(
-            *("SEATUNNEL-11559", "liveness", "LIVE", NoTombstone, Jet),
+            *("SEATUNNEL-11559", "LIVE", NoTombstone, Jet),
             "Checkpoint 1 is aborted at s, and its barrier comes behind that.",
             cancels=1,
         ),
@@ -96,7 +94,7 @@ ENTRIES = (
         "sent again. Storm promises no more than at least once, and documents it.",
         "For exactly once, an input that has delivered waits for the others.",
         _defect(
-            *("STORM-984", "safety", "CUT", Tuples, Jet),
+            *("STORM-984", "CUT", Tuples, Jet),
             "a's event behind its barrier is in the state that s saves when b's barrier comes.",
         ),
         "documented",

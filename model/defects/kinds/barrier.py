@@ -15,7 +15,7 @@ from barrierlab.model.checkpoint.check import ALWAYS, QUIESCENT, properties
 from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import Move, World, WorldState
-from barrierlab.model.defects.kinds.found import Found
+from barrierlab.model.defects.kinds.found import Found, kind_of
 from barrierlab.model.explore.checker import Always, Exploration, ExplorationLimits, M, S, System, explore
 
 BOUND = ExplorationLimits(states=2_000_000)
@@ -27,7 +27,7 @@ class BarrierDefect:
 
     Attributes
     ----------
-    entry, kind : str
+    entry : str
         As of `model.defects.kinds.found.Defect`.
     breaks : str
         The invariant that a shortest counterexample breaks; a name in `model.spec.invariants.RUN_INVARIANTS`, or
@@ -41,15 +41,20 @@ class BarrierDefect:
     sound_components : Components
         What the sound machines are put beside: those of `components` that are circumstances, such as a coordinator that
         says everything twice. By default all is sound.
+    kind : str
+        If not given, that of what it breaks.
     """
 
     entry: str
-    kind: str
     breaks: str
     bounds: Bounds
     components: Components
     title: str
     sound_components: Components = SOUND
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", self.kind or kind_of(self.breaks))
 
     def as_documented(self) -> Found:
         """The shortest run that breaks something."""
@@ -90,7 +95,7 @@ class SystemDefect(Generic[S, M]):
 
     Attributes
     ----------
-    entry, kind, breaks, title : str
+    entry, breaks, title : str
         As of `BarrierDefect`.
     broken, right : System
         As documented, and sound.
@@ -99,12 +104,16 @@ class SystemDefect(Generic[S, M]):
     """
 
     entry: str
-    kind: str
     breaks: str
     broken: System[S, M]
     right: System[S, M]
     wrong: Callable[[S], str | None]
     title: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of what it breaks."""
+        return kind_of(self.breaks)
 
     def as_documented(self) -> Found:
         """The shortest run that breaks something."""

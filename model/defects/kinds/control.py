@@ -13,7 +13,7 @@ from typing import Any
 from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, ControlAligner, ControlSignalError
 from barrierlab.impl.errors import BarrierError
 from barrierlab.model.control.world import ControlBounds, ControlWorld, as_text, properties
-from barrierlab.model.defects.kinds.found import Found
+from barrierlab.model.defects.kinds.found import Found, kind_of
 from barrierlab.model.explore.checker import ExplorationLimits, explore
 
 
@@ -25,8 +25,6 @@ class ControlDefect:
     ----------
     entry : str
         In the catalogue.
-    kind : str
-        ``safety``, ``liveness`` or ``contradiction``.
     breaks : str
         The invariant that a shortest counterexample of it breaks; a name in `model.control.invariants.NAMES`.
     bounds : ControlBounds
@@ -39,11 +37,15 @@ class ControlDefect:
     """
 
     entry: str
-    kind: str
     breaks: str
     bounds: ControlBounds
     changed: Mapping[str, Any]
     excuses: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The kind of what it breaks."""
+        return kind_of(self.breaks)
 
     @property
     def broken(self) -> ControlBounds:

@@ -45,6 +45,14 @@ class Found(NamedTuple):
         return block(f"{self.steps} steps, {self.states:,} states", verdict, picture or pre(self.trace))
 
 
+_KINDS = {"LIVE": "liveness", "BOUND": "bound", "RAISED": "crash"}
+
+
+def kind_of(breaks: str) -> str:
+    """Return the kind of a defect by the invariant that it breaks, where nothing else is said."""
+    return _KINDS.get(breaks, "safety")
+
+
 class Defect(Protocol):
     """An entry that can be run.
 

@@ -35,7 +35,6 @@ class WaitsForNobody(UnalignedCheckpointer):
 
 DEFECT = BarrierDefect(
     entry="U-06",
-    kind="liveness",
     breaks="LIVE",
     bounds=Bounds("a->x x->s", mode="unaligned", events=0, checkpoints=2),
     components=with_aligner(WaitsForNobody),

@@ -26,7 +26,6 @@ class SwallowsTheNewer(UnalignedCheckpointer):
 
 DEFECT = BarrierDefect(
     entry="U-08",
-    kind="liveness",
     breaks="LIVE",
     bounds=Bounds("a->join b->join join->s", mode="unaligned", events=0, checkpoints=2),
     components=with_aligner(SwallowsTheNewer),

@@ -20,7 +20,6 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 DEFECT = BarrierDefect(
     entry="U-12",
-    kind="safety",
     breaks="CUT",
     bounds=Bounds("a->join b->join join->s", mode="unaligned", events=1),
     components=Components(

@@ -32,7 +32,6 @@ def one_by_one(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
 
 DEFECT = BarrierDefect(
     entry="U-14",
-    kind="safety",
     breaks="REC",
     bounds=Bounds(
         "a->x x->s",
