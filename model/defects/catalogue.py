@@ -100,6 +100,15 @@ def entry(word: str) -> CatalogueEntry:
     return {each.id: each for each in catalogue()}[word]
 
 
+def id_of(name: str) -> str:
+    """Return the id of an entry by the name of its module.
+
+    >>> id_of("A04_barrier_after_held_records")
+    'A-04'
+    """
+    return f"{name[0]}-{name[1:3]}"
+
+
 def modules() -> Iterator[tuple[str, ModuleType]]:
     """The modules of all entries that can be run, room by room, each with its name."""
     for room in ROOMS.values():
@@ -112,6 +121,6 @@ def modules() -> Iterator[tuple[str, ModuleType]]:
 def _entries() -> Iterator[CatalogueEntry]:
     for name, module in modules():
         defect: Defect = module.DEFECT
-        yield CatalogueEntry(defect.entry, name, defect, (module.__doc__ or "").strip())
+        yield CatalogueEntry(id_of(name), name, defect, (module.__doc__ or "").strip())
     for entry, reading in NOT_RUN.items():
         yield CatalogueEntry(entry, entry, None, reading)

@@ -9,7 +9,7 @@ import pytest
 
 from barrierlab.model.control.invariants import NAMES, judge
 from barrierlab.model.control.world import ControlWorld, as_text
-from barrierlab.model.defects.catalogue import modules
+from barrierlab.model.defects.catalogue import id_of, modules
 from barrierlab.model.defects.kinds.control import ControlDefect
 from barrierlab.model.defects.kinds.witness import Witness
 from barrierlab.model.defects.listed import NOT_RUN
@@ -19,7 +19,7 @@ MODULES = dict(modules())
 ALL = {
     name: module.DEFECT
     for name, module in MODULES.items()
-    if isinstance(module.DEFECT, ControlDefect | Witness) and module.DEFECT.entry[0] == "S"
+    if isinstance(module.DEFECT, ControlDefect | Witness) and name[0] == "S"
 }
 WORLDS = {name: defect for name, defect in ALL.items() if isinstance(defect, ControlDefect)}
 WITNESSES = {name: defect for name, defect in ALL.items() if isinstance(defect, Witness)}
@@ -87,13 +87,13 @@ def test_an_entry_says_source_failure_and_repair(name: str) -> None:
     module = MODULES[name]
     lines = (module.__doc__ or "").splitlines()
     assert [line for line in lines if line and not line.startswith(" ")][1:] == ["Source", "What goes wrong", "Repair"]
-    assert f"Entry {ALL[name].entry}." in module.__doc__
+    assert f"Entry {id_of(name)}." in module.__doc__
     assert ALL[name].kind in ("safety", "liveness", "contradiction", "value")
 
 
 def test_every_entry_is_there() -> None:
     """An entry would be forgotten, or run under a reason why it cannot be."""
-    entries = {defect.entry for defect in ALL.values()}
+    entries = {*map(id_of, ALL)}
     listed = {entry for entry in NOT_RUN if entry[0] == "S"}
     assert entries | listed == {f"S-{number:02d}" for number in range(1, 15)}
     assert not entries & listed

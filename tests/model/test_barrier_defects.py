@@ -17,7 +17,7 @@ from barrierlab.model.defects.barrier.P01_command_between_load_and_store import 
     LoadThenStore,
     lost,
 )
-from barrierlab.model.defects.catalogue import modules
+from barrierlab.model.defects.catalogue import id_of, modules
 from barrierlab.model.defects.kinds.barrier import BarrierDefect, SystemDefect
 from barrierlab.model.defects.kinds.witness import Witness
 from barrierlab.model.defects.listed import NOT_RUN
@@ -32,7 +32,7 @@ LISTED = {letter: {entry: why for entry, why in NOT_RUN.items() if entry[0] == l
 ALL = {
     name: module.DEFECT
     for name, module in MODULES.items()
-    if isinstance(module.DEFECT, BarrierDefect | SystemDefect | Witness) and module.DEFECT.entry[0] in "PAU"
+    if isinstance(module.DEFECT, BarrierDefect | SystemDefect | Witness) and name[0] in "PAU"
 }
 WORLDS = {name: defect for name, defect in ALL.items() if isinstance(defect, BarrierDefect)}
 SYSTEMS = {name: defect for name, defect in ALL.items() if isinstance(defect, SystemDefect)}
@@ -130,7 +130,7 @@ def test_an_entry_says_source_failure_and_repair(name: str) -> None:
     page = MODULES[name].__doc__ or ""
     heads = [line for line in page.splitlines() if line and not line.startswith(" ")][1:]
     assert heads == ["Source", "What goes wrong", "Repair"]
-    assert re.search(rf"Entry {ALL[name].entry}\b", page)
+    assert re.search(rf"Entry {id_of(name)}\b", page)
     assert ALL[name].kind in KINDS
     assert ALL[name].breaks in {*INVARIANTS, *RUN_INVARIANTS, "RAISED", "value"}
 
@@ -138,7 +138,7 @@ def test_an_entry_says_source_failure_and_repair(name: str) -> None:
 @pytest.mark.parametrize("letter", LISTED)
 def test_every_entry_is_run_or_listed(letter: str) -> None:
     """A defect of the catalogue would be forgotten, or run and said not to be."""
-    run = {defect.entry for defect in ALL.values() if defect.entry[0] == letter}
+    run = {id_of(name) for name in ALL if name[0] == letter}
     assert not run & LISTED[letter].keys()
     assert run | LISTED[letter].keys() == {f"{letter}-{n:02}" for n in range(1, CATALOGUE[letter] + 1)}
 

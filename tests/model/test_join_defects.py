@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barrierlab.impl.join import JoinStage, Miss, SequenceJoinBarrier, Skipped, SkipReason
-from barrierlab.model.defects.catalogue import modules
+from barrierlab.model.defects.catalogue import id_of, modules
 from barrierlab.model.defects.join import J21_overrun_tries_every_output
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect
 from barrierlab.model.defects.listed import NOT_RUN
@@ -100,5 +100,5 @@ def test_no_overrun_is_cured_by_the_oldest_slot() -> None:
 
 def test_every_entry_is_there() -> None:
     """One could be forgotten."""
-    entries = {defect.entry for _, defect in DEFECTS} | {entry for entry in NOT_RUN if entry[0] == "J"}
+    entries = {id_of(name) for name, _ in DEFECTS} | {entry for entry in NOT_RUN if entry[0] == "J"}
     assert entries == {f"J-{number:02}" for number in range(1, 28)}

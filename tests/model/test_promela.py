@@ -213,4 +213,4 @@ def test_the_page_says_how_long_a_run_is(entry: str) -> None:
     """The same of the lengths."""
     page = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
     defect = _defect(entry)
-    assert f"\n| {defect.entry} | {defect.breaks} | {defect.as_documented().steps} |\n" in page
+    assert f"\n| {entry} | {defect.breaks} | {defect.as_documented().steps} |\n" in page

@@ -19,7 +19,7 @@ from barrierlab.sim.cli.defects import DefectRow, engine_page, page
 from tests.sim.support import barrierlab
 
 PAGE = Path(__file__).parents[2] / "docs" / "defects.md"
-NOT_BROKEN = BarrierDefect("A-99", "CUT", Bounds("a->s", events=1), SOUND, "Nothing goes wrong.")
+NOT_BROKEN = BarrierDefect("CUT", Bounds("a->s", events=1), SOUND, "Nothing goes wrong.")
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,6 @@ class OnlyB(Bounds):
 
 
 DEFECT = BarrierDefect(
-    entry="A-01",
     breaks="CUT",
     bounds=OnlyB("a->join b->join", events=1, checkpoints=2, aborts_one=(1, 0)),
     components=with_gate(TreatsAsCurrent),

@@ -46,7 +46,6 @@ class SavesInItsOwnTime(Gate):
 
 
 DEFECT = BarrierDefect(
-    entry="A-02",
     breaks="ONCE",
     bounds=Bounds("a->join b->join", events=0, checkpoints=2),
     components=with_gate(SavesInItsOwnTime),

@@ -30,7 +30,6 @@ class AnyOtherSupersedes(BarrierAligner):
 
 
 DEFECT = BarrierDefect(
-    entry="A-03",
     breaks="ID",
     bounds=Bounds("a->join b->join", events=0, checkpoints=2, aborts_one=(1, 0)),
     components=with_aligner(AnyOtherSupersedes),

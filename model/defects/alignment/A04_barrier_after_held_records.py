@@ -34,7 +34,6 @@ class DrainsFirst(OperatorTask):
 
 
 DEFECT = BarrierDefect(
-    entry="A-04",
     breaks="FWD",
     bounds=Bounds("a->join b->join join->s", events=1),
     components=Components(task=DrainsFirst),

@@ -27,7 +27,6 @@ class HoldsNoBarrier(BarrierAligner):
 
 
 DEFECT = BarrierDefect(
-    entry="A-05",
     breaks="LIVE",
     bounds=Bounds("a->join b->join", events=0, checkpoints=2),
     components=with_aligner(HoldsNoBarrier),

@@ -28,7 +28,6 @@ class LetsWatermarksPass(Gate):
 
 
 DEFECT = BarrierDefect(
-    entry="A-06",
     breaks="FIFO",
     bounds=Bounds("a->join b->join", events=1, watermarks=1),
     components=with_gate(LetsWatermarksPass),

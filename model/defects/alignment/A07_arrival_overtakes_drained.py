@@ -36,7 +36,6 @@ class PassesBetweenCheckpoints(Gate):
 
 
 DEFECT = BarrierDefect(
-    entry="A-07",
     breaks="FIFO",
     bounds=Bounds("a->join b->join", events=2),
     components=with_gate(PassesBetweenCheckpoints),

@@ -47,7 +47,6 @@ class AppliesInBatches(OperatorTask):
 
 
 DEFECT = BarrierDefect(
-    entry="A-08",
     breaks="CUT",
     bounds=Bounds("a->s", events=1),
     components=Components(task=AppliesInBatches),

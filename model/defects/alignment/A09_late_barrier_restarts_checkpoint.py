@@ -27,7 +27,6 @@ class ForgetsWhatItGaveUp(BarrierAligner):
 
 
 DEFECT = BarrierDefect(
-    entry="A-09",
     breaks="LIVE",
     bounds=Bounds("a->join b->join", events=0, expiries=1),
     components=with_aligner(ForgetsWhatItGaveUp),

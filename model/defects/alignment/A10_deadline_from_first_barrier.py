@@ -38,7 +38,6 @@ def _run(kind: type[BarrierAligner]) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="A-10",
     kind="timing",
     broken=lambda: _run(CountsFromTheFirstBarrier),
     right=lambda: _run(BarrierAligner),

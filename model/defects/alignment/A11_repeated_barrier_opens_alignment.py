@@ -32,7 +32,6 @@ def _run(aligner: BarrierAligner) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="A-11",
     kind="liveness",
     broken=lambda: _run(ForgetsWhatIsComplete()),
     right=lambda: _run(BarrierAligner()),

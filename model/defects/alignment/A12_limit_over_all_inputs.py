@@ -28,7 +28,6 @@ class LimitsTheSum(BarrierAligner):
 
 
 DEFECT = BarrierDefect(
-    entry="A-12",
     breaks="BOUND",
     bounds=Bounds("a->join b->join", events=2, max_buffer_per_input=1),
     components=with_aligner(LimitsTheSum),

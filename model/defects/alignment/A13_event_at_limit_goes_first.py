@@ -26,7 +26,6 @@ class PassesWhatHitTheLimit(BarrierAligner):
 
 
 DEFECT = BarrierDefect(
-    entry="A-13",
     breaks="FIFO",
     bounds=Bounds("a->join b->join", events=2, max_buffer_memory_bytes=1),
     components=with_aligner(PassesWhatHitTheLimit),

@@ -47,7 +47,6 @@ def _run(take: Callable[[int], str]) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="A-14",
     kind="safety",
     broken=lambda: _run(Bits(2).take),
     right=lambda: _run(_aligner()),

@@ -25,7 +25,6 @@ class WaitsForAll(BarrierAligner):
 
 
 DEFECT = BarrierDefect(
-    entry="A-15",
     breaks="LIVE",
     bounds=Bounds("a->join b->join", events=0, closes=True),
     components=with_aligner(WaitsForAll),

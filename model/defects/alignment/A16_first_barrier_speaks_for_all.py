@@ -32,7 +32,6 @@ def _run(aligner: BarrierAligner) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="A-16",
     kind="safety",
     broken=lambda: _run(LooksAtTheId()),
     right=lambda: _run(BarrierAligner()),

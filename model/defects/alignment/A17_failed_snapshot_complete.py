@@ -52,7 +52,6 @@ def _run(make: Callable[[BarrierAligner, OperatorTask], Gate]) -> tuple[str, ...
 
 
 DEFECT = Witness(
-    entry="A-17",
     kind="safety",
     broken=lambda: _run(AsksForNoAnswer),
     right=lambda: _run(Gate),

@@ -30,7 +30,6 @@ class ReleasesEventsFirst(BarrierAligner):
 
 
 DEFECT = BarrierDefect(
-    entry="A-18",
     kind="contradiction",
     breaks="FIFO",
     bounds=Bounds("a->join b->join", events=1, checkpoints=2),

@@ -30,7 +30,6 @@ def _run(aligner: BarrierAligner) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="A-19",
     kind="value",
     broken=lambda: _run(HasOneWordForThree()),
     right=lambda: _run(BarrierAligner()),

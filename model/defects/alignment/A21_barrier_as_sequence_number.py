@@ -28,7 +28,6 @@ class ComparesNumbers(BarrierAligner):
 
 
 DEFECT = BarrierDefect(
-    entry="A-21",
     breaks="CUT",
     bounds=Bounds("a->join b->join", events=1),
     components=with_aligner(ComparesNumbers),

@@ -29,7 +29,6 @@ class SortsByTime(BarrierAligner):
 
 
 DEFECT = BarrierDefect(
-    entry="A-22",
     breaks="FIFO",
     bounds=Bounds("a->x b->x x->join b->join", events=1, first_timestamp_ms=(("a", 2),)),
     components=with_aligner(SortsByTime),

@@ -44,7 +44,6 @@ def _refused() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="A-23",
     kind="liveness",
     broken=_looped,
     right=_refused,

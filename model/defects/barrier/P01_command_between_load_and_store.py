@@ -92,7 +92,6 @@ def lost(state: CommandMailbox) -> str | None:
 
 
 DEFECT = SystemDefect(
-    entry="P-01",
     breaks="LIVE",
     broken=LoadThenStore(),
     right=ClaimsAtOnce(),

@@ -42,7 +42,6 @@ def run(make: Callable[[BarrierInjectorConfig], CheckpointBarrierInjector]) -> t
 
 
 DEFECT = Witness(
-    entry="P-02",
     kind="liveness",
     broken=lambda: run(DocumentedInjector),
     right=lambda: run(CheckpointBarrierInjector),

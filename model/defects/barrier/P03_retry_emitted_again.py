@@ -37,7 +37,6 @@ class EmitsRetries(SourceTask):
 
 
 DEFECT = BarrierDefect(
-    entry="P-03",
     breaks="ONCE",
     bounds=Bounds("a->s", events=1),
     components=Components(coordinator=Retries, injector=DocumentedInjector, source=EmitsRetries),

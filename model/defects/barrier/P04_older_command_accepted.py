@@ -62,7 +62,6 @@ class Logging(CheckpointBarrierInjector):
 
 
 DEFECT = BarrierDefect(
-    entry="P-04",
     breaks="ID",
     bounds=Bounds("a->s", events=0, checkpoints=2),
     components=Components(coordinator=RetriesLate, injector=DocumentedInjector, source=EmitsOlder),

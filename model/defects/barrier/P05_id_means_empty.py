@@ -43,7 +43,6 @@ def sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="P-05",
     kind="value",
     broken=documented,
     right=sound,

@@ -33,7 +33,6 @@ def run(injector: CheckpointBarrierInjector) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="P-06",
     kind="value",
     broken=lambda: run(DocumentedInjector(BarrierInjectorConfig(None))),
     right=lambda: run(CheckpointBarrierInjector(BarrierInjectorConfig(None))),

@@ -55,7 +55,6 @@ def sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="P-07",
     kind="safety",
     broken=documented,
     right=sound,

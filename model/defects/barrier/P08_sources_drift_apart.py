@@ -61,7 +61,6 @@ def sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="P-08",
     kind="timing",
     broken=documented,
     right=sound,

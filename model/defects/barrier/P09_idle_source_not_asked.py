@@ -29,7 +29,6 @@ class PollsBehindData(SourceTask):
 
 
 DEFECT = BarrierDefect(
-    entry="P-09",
     breaks="LIVE",
     bounds=Bounds("a->s", events=1),
     components=Components(source=PollsBehindData),

@@ -34,7 +34,6 @@ class PositionsLate(SourceTask):
 
 
 DEFECT = BarrierDefect(
-    entry="P-10",
     breaks="REC",
     bounds=Bounds("a->s", events=1, crashes=1, guarantee="exactly_once"),
     components=Components(source=PositionsLate),

@@ -41,7 +41,6 @@ class BatchingTask(OperatorTask):
 
 
 DEFECT = BarrierDefect(
-    entry="P-11",
     breaks="FWD",
     bounds=Bounds("a->x x->s", events=1),
     components=Components(task=BatchingTask),

@@ -38,7 +38,6 @@ class SavesInTheBackground(OperatorTask):
 
 
 DEFECT = BarrierDefect(
-    entry="P-12",
     breaks="CUT",
     bounds=Bounds("a->s", events=2),
     components=Components(task=SavesInTheBackground),

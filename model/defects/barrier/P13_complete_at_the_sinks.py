@@ -31,7 +31,6 @@ class CompletesWithTheSink(CheckpointCoordinator):
 
 
 DEFECT = BarrierDefect(
-    entry="P-13",
     breaks="ONCE",
     bounds=Bounds("a->s", events=1),
     components=Components(coordinator=CompletesWithTheSink),

@@ -27,7 +27,6 @@ class PushesBarriersFirst(SourceTask):
 
 
 DEFECT = BarrierDefect(
-    entry="P-14",
     breaks="CUT",
     bounds=Bounds("a->s", events=2, capacity=1),
     components=Components(source=PushesBarriersFirst),

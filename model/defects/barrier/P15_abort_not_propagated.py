@@ -50,7 +50,6 @@ class TellsNobody(CheckpointCoordinator):
 
 
 DEFECT = BarrierDefect(
-    entry="P-15",
     breaks="LIVE",
     bounds=Bounds("a->join b->join", events=0),
     components=Components(source=SendsNoMarker, coordinator=TellsNobody),

@@ -42,7 +42,6 @@ def run(overtakes: bool) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="P-16",
     kind="contradiction",
     broken=lambda: run(overtakes=False),
     right=lambda: run(overtakes=True),

@@ -27,7 +27,6 @@ class PassesUnrecorded(UnalignedCheckpointer):
 
 
 DEFECT = BarrierDefect(
-    entry="P-16",
     kind="contradiction",
     breaks="CUT",
     bounds=Bounds("a->x x->s", mode="unaligned", events=1),

@@ -16,7 +16,6 @@ from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
-    entry="S-01",
     breaks="ALL",
     bounds=ControlBounds(JOIN, (SC,), events=0, may_repeat=("a=>join",)),
     changed={"make_processor": Processors(options={"make_aligner": CountingAligner})},

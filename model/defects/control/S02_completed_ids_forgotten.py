@@ -30,7 +30,6 @@ def _run(aligner: ControlAligner) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="S-02",
     kind="contradiction",
     broken=lambda: _run(Forgets(2, Carrier.DATA)),
     right=lambda: _run(CountingAligner(2, Carrier.DATA)),

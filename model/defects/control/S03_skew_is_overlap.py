@@ -16,7 +16,6 @@ from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
-    entry="S-03",
     breaks="LIVE",
     bounds=ControlBounds(JOIN, (SC,) * 2, events=0),
     changed={"make_processor": Processors(options={"make_aligner": CountingAligner})},

@@ -26,7 +26,6 @@ def _run(aligner: ControlAligner) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="S-04",
     kind="safety",
     broken=lambda: _run(Immediate(1, Carrier.CONTROL)),
     right=lambda: _run(IdentityAligner(1, Carrier.CONTROL)),

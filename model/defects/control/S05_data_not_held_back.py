@@ -14,7 +14,6 @@ from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
-    entry="S-05",
     breaks="FIFO",
     bounds=ControlBounds(JOIN, (SD,)),
     changed={"make_processor": Processors(options={"hold_data": False})},

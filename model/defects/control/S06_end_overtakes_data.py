@@ -28,7 +28,6 @@ class Exits(ControlProcessor):
 
 
 DEFECT = ControlDefect(
-    entry="S-06",
     breaks="NOLOSS",
     bounds=ControlBounds(ControlWiring("a->sink"), (EC,)),
     changed={"make_processor": Processors(make=Exits)},

@@ -16,7 +16,6 @@ from barrierlab.model.defects.control.S06_end_overtakes_data import Exits
 from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
-    entry="S-06",
     breaks="LIVE",
     bounds=ControlBounds(ControlWiring("a->sink"), (SC, ED), events=0),
     changed={"make_processor": Processors(make=Exits)},

@@ -26,7 +26,6 @@ class Leaves(IdentityAligner):
 
 
 DEFECT = ControlDefect(
-    entry="S-07",
     breaks="LIVE",
     bounds=ControlBounds(JOIN, (SC, QD), events=0),
     changed={"make_processor": Processors(options={"make_aligner": Leaves})},

@@ -23,7 +23,6 @@ class Waits(IdentityAligner):
 
 
 DEFECT = ControlDefect(
-    entry="S-08",
     breaks="LIVE",
     bounds=ControlBounds(JOIN, (SD,), events=0, may_fail=("b",)),
     changed={"make_processor": Processors(options={"make_aligner": Waits})},

@@ -35,7 +35,6 @@ def _sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="S-09",
     kind="liveness",
     broken=lambda: answers(Unchecked(0, Carrier.DATA), (0, sync(1))),
     right=_sound,

@@ -34,7 +34,6 @@ def _run(equal_upstreams: bool) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="S-10",
     kind="value",
     broken=lambda: _run(equal_upstreams=False),
     right=lambda: _run(equal_upstreams=True),

@@ -27,7 +27,6 @@ def _run(aligner: ControlAligner) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="S-11",
     kind="value",
     broken=lambda: _run(Last(2, Carrier.DATA)),
     right=lambda: _run(CountingAligner(2, Carrier.DATA)),

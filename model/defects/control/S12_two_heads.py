@@ -37,7 +37,6 @@ def head(wiring: ControlWiring, tell: TellSignal) -> ControlSourceProcessor:
 
 
 DEFECT = ControlDefect(
-    entry="S-12",
     breaks="LIVE",
     bounds=ControlBounds(JOIN, (SD,), events=0),
     changed={"make_head": head},

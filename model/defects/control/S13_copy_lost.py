@@ -14,7 +14,6 @@ from barrierlab.model.control.world import ControlBounds
 from barrierlab.model.defects.kinds.control import ControlDefect
 
 DEFECT = ControlDefect(
-    entry="S-13",
     breaks="LIVE",
     bounds=ControlBounds(JOIN, (SC,) * 2, events=0),
     changed={"may_lose": ("b=>join",)},

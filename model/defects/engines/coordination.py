@@ -477,11 +477,12 @@ ENTRIES = (
         "dropped, and nothing but the timeout ends the checkpoint.",
         "The failure of a call goes to the coordinator, which aborts the checkpoint.",
         BarrierDefect(
-            *("SEATUNNEL-12111", "LIVE"),
+            "LIVE",
             Bounds("a->join b->join", events=0),
             Components(source=NeverAsked),
             "b was never asked for its barrier, and nobody is notified.",
             Components(source=Reported),
+            entry="SEATUNNEL-12111",
         ),
         "open",
     ),

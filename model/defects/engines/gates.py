@@ -23,9 +23,8 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 def _defect(entry: str, breaks: str, reported: type, repaired: type, title: str, **extent: Any) -> BarrierDefect:
     """Two aligners of a task with two inputs."""
     bounds = Bounds("a->s b->s", **{"events": 1, **extent})
-    return BarrierDefect(
-        *(entry, breaks, bounds, unexamined(reported, "aligned"), title, unexamined(repaired, "aligned"))
-    )
+    its = bounds, unexamined(reported, "aligned"), title, unexamined(repaired, "aligned")
+    return BarrierDefect(breaks, *its, entry=entry)
 
 
 ENTRIES = (

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic
 
 from barrierlab.model.checkpoint.check import ALWAYS, QUIESCENT
 from barrierlab.model.defects.catalogue import CatalogueEntry
-from barrierlab.model.defects.kinds.barrier import BOUND, found_in
-from barrierlab.model.defects.kinds.found import Defect, Found
+from barrierlab.model.defects.kinds.barrier import BOUND, BarrierDefect, found_in
+from barrierlab.model.defects.kinds.found import Found
 from barrierlab.model.explore.checker import Always, Exploration, Quiescent, S, explore, traps
 
 MoveRule = tuple[Callable[[S], bool], Callable[[S], S]]
@@ -157,7 +157,7 @@ def entry(
     reports: Sequence[str],
     wrong: str,
     repair: str,
-    defect: Defect,
+    defect: BarrierDefect | SchemeDefect[Any],
     standing: str = "repaired",
 ) -> EngineEntry:
     """Return an entry with its page; `name` is the sentence at its head, with ``_`` for blanks."""

@@ -35,4 +35,4 @@ def witness(components: JoinComponents) -> JoinWorld:
 
 
 COMPONENTS = JoinComponents(sequence=partial(SequenceJoinBarrier, inputs_of=from_zero))
-DEFECT = JoinDefect("J-01", "safety", "READY", COMPONENTS, witness)
+DEFECT = JoinDefect("safety", "READY", COMPONENTS, witness)

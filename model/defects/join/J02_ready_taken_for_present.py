@@ -38,4 +38,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-02", "safety", "CHOICE", JoinComponents(stage=TakesReadyForThere), witness)
+DEFECT = JoinDefect("safety", "CHOICE", JoinComponents(stage=TakesReadyForThere), witness)

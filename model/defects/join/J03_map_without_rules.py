@@ -36,4 +36,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-03", "safety", "ABSENT", JoinComponents(sequence_map=unchecked), witness)
+DEFECT = JoinDefect("safety", "ABSENT", JoinComponents(sequence_map=unchecked), witness)

@@ -37,4 +37,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-04", "liveness", "LIVE", JoinComponents(sequence=OwnCursor), witness)
+DEFECT = JoinDefect("liveness", "LIVE", JoinComponents(sequence=OwnCursor), witness)

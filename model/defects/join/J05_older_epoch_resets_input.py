@@ -36,4 +36,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-05", "safety", "READY", JoinComponents(sequence=AnyEpochResets), witness)
+DEFECT = JoinDefect("safety", "READY", JoinComponents(sequence=AnyEpochResets), witness)

@@ -31,6 +31,4 @@ def witness(components: JoinComponents) -> str:
     return str(it.ask(100, 0).value)
 
 
-DEFECT = JoinDefect(
-    "J-06", "contradiction", "value", JoinComponents(timestamp=windows_only), witness, "ready", "waiting"
-)
+DEFECT = JoinDefect("contradiction", "value", JoinComponents(timestamp=windows_only), witness, "ready", "waiting")

@@ -39,4 +39,4 @@ def witness(components: JoinComponents) -> int:
 
 
 COMPONENTS = JoinComponents(timestamp=partial(TimestampJoinBarrier, inputs_of=waiting_longer))
-DEFECT = JoinDefect("J-07", "contradiction", "value", COMPONENTS, witness, 9, 11)
+DEFECT = JoinDefect("contradiction", "value", COMPONENTS, witness, 9, 11)

@@ -41,4 +41,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-08", "safety", "READY", JoinComponents(timestamp_map=unchecked), witness)
+DEFECT = JoinDefect("safety", "READY", JoinComponents(timestamp_map=unchecked), witness)

@@ -37,4 +37,4 @@ def witness(components: JoinComponents) -> list[int]:
     return outs(it)
 
 
-DEFECT = JoinDefect("J-09", "liveness", "value", JoinComponents(stage=NowOrNever), witness, [10, 20, 30, 40], [])
+DEFECT = JoinDefect("liveness", "value", JoinComponents(stage=NowOrNever), witness, [10, 20, 30, 40], [])

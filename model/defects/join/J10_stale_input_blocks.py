@@ -34,4 +34,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-10", "contradiction", "LIVE", JoinComponents(latest=AbsentIsNotReady), witness)
+DEFECT = JoinDefect("contradiction", "LIVE", JoinComponents(latest=AbsentIsNotReady), witness)

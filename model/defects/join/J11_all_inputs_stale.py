@@ -31,4 +31,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-11", "safety", "ABSENT", JoinComponents(timestamp=AllOfNone), witness)
+DEFECT = JoinDefect("safety", "ABSENT", JoinComponents(timestamp=AllOfNone), witness)

@@ -41,4 +41,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-11", "liveness", "LIVE", JoinComponents(sequence=barrier), witness)
+DEFECT = JoinDefect("liveness", "LIVE", JoinComponents(sequence=barrier), witness)

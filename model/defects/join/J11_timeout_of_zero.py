@@ -36,4 +36,4 @@ def witness(components: JoinComponents) -> str:
     return str(it.ask(1, 1000).value)
 
 
-DEFECT = JoinDefect("J-11", "value", "value", JoinComponents(sequence_map=unchecked), witness, "refused", "degraded")
+DEFECT = JoinDefect("value", "value", JoinComponents(sequence_map=unchecked), witness, "refused", "degraded")

@@ -33,4 +33,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-13", "liveness", "LIVE", JoinComponents(sequence=AnyEpoch), witness)
+DEFECT = JoinDefect("liveness", "LIVE", JoinComponents(sequence=AnyEpoch), witness)

@@ -38,4 +38,4 @@ def witness(components: JoinComponents) -> str:
     return "rolled back" if it.stage.barrier.active == first else "as said last"
 
 
-DEFECT = JoinDefect("J-13", "safety", "value", JoinComponents(authority=AnyMap), witness, "refused", "rolled back")
+DEFECT = JoinDefect("safety", "value", JoinComponents(authority=AnyMap), witness, "refused", "rolled back")

@@ -32,4 +32,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-13", "safety", "READY", JoinComponents(sequence=LastOneWins), witness)
+DEFECT = JoinDefect("safety", "READY", JoinComponents(sequence=LastOneWins), witness)

@@ -35,4 +35,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-13", "liveness", "LIVE", JoinComponents(sequence=EachIsAChange), witness)
+DEFECT = JoinDefect("liveness", "LIVE", JoinComponents(sequence=EachIsAChange), witness)

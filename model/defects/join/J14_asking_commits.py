@@ -34,4 +34,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-14", "liveness", "LIVE", JoinComponents(sequence=Commits), witness)
+DEFECT = JoinDefect("liveness", "LIVE", JoinComponents(sequence=Commits), witness)

@@ -33,4 +33,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-14", "safety", "ORDER", JoinComponents(sequence=NotStrict), witness)
+DEFECT = JoinDefect("safety", "ORDER", JoinComponents(sequence=NotStrict), witness)

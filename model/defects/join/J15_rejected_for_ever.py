@@ -37,4 +37,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-15", "liveness", "LIVE", JoinComponents(timestamp=ForEver), witness)
+DEFECT = JoinDefect("liveness", "LIVE", JoinComponents(timestamp=ForEver), witness)

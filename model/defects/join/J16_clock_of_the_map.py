@@ -33,4 +33,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-16", "safety", "CLOCK", JoinComponents(timestamp=Vacuous), witness)
+DEFECT = JoinDefect("safety", "CLOCK", JoinComponents(timestamp=Vacuous), witness)

@@ -42,4 +42,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-17", "safety", "ABSENT", JoinComponents(sequence=barrier), witness)
+DEFECT = JoinDefect("safety", "ABSENT", JoinComponents(sequence=barrier), witness)

@@ -32,6 +32,4 @@ def witness(components: JoinComponents) -> str:
     return "as said" if decode(encode(said)) == said else "read as none"
 
 
-DEFECT = JoinDefect(
-    "J-17", "value", "value", JoinComponents(sequence_rule=unchecked), witness, "refused", "read as none"
-)
+DEFECT = JoinDefect("value", "value", JoinComponents(sequence_rule=unchecked), witness, "refused", "read as none")

@@ -39,4 +39,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-17", "safety", "READY", JoinComponents(timestamp=ANumberLikeAnyOther), witness)
+DEFECT = JoinDefect("safety", "READY", JoinComponents(timestamp=ANumberLikeAnyOther), witness)

@@ -31,4 +31,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-17", "safety", "READY", JoinComponents(sequence=WrapsSum), witness)
+DEFECT = JoinDefect("safety", "READY", JoinComponents(sequence=WrapsSum), witness)

@@ -33,4 +33,4 @@ def witness(components: JoinComponents) -> list[int]:
     return outs(it)
 
 
-DEFECT = JoinDefect("J-18", "contradiction", "value", JoinComponents(timestamp=OpenBelow), witness, [20, 30], [20])
+DEFECT = JoinDefect("contradiction", "value", JoinComponents(timestamp=OpenBelow), witness, [20, 30], [20])

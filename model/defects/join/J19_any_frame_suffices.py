@@ -36,4 +36,4 @@ def witness(components: JoinComponents) -> JoinWorld:
 
 
 COMPONENTS = JoinComponents(sequence=partial(SequenceJoinBarrier, inputs_of=from_the_oldest))
-DEFECT = JoinDefect("J-19", "contradiction", "READY", COMPONENTS, witness)
+DEFECT = JoinDefect("contradiction", "READY", COMPONENTS, witness)

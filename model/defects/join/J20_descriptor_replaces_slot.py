@@ -33,4 +33,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-20", "safety", "READY", JoinComponents(stage=StandsIn), witness)
+DEFECT = JoinDefect("safety", "READY", JoinComponents(stage=StandsIn), witness)

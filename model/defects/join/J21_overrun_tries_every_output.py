@@ -34,4 +34,4 @@ def witness(components: JoinComponents) -> bool:
     return bool(outs(it))
 
 
-DEFECT = JoinDefect("J-21", "liveness", "value", JoinComponents(sequence=OneByOne), witness, True, False)
+DEFECT = JoinDefect("liveness", "value", JoinComponents(sequence=OneByOne), witness, True, False)

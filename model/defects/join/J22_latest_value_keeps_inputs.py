@@ -32,4 +32,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-22", "safety", "READY", JoinComponents(latest=KeepsItsInputs), witness)
+DEFECT = JoinDefect("safety", "READY", JoinComponents(latest=KeepsItsInputs), witness)

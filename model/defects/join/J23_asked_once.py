@@ -38,4 +38,4 @@ def witness(components: JoinComponents) -> int | None:
     return it.stage.barrier.epoch
 
 
-DEFECT = JoinDefect("J-23", "liveness", "value", JoinComponents(joiner=Once), witness, 7, None)
+DEFECT = JoinDefect("liveness", "value", JoinComponents(joiner=Once), witness, 7, None)

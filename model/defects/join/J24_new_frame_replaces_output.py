@@ -35,4 +35,4 @@ def witness(components: JoinComponents) -> list[int]:
     return outs(it)
 
 
-DEFECT: Any = JoinDefect("J-24", "contradiction", "value", JoinComponents(stage=replacing), witness, [10, 20, 30], [30])
+DEFECT: Any = JoinDefect("contradiction", "value", JoinComponents(stage=replacing), witness, [10, 20, 30], [30])

@@ -35,4 +35,4 @@ def witness(components: JoinComponents) -> str:
     return "outputs" if it.outcomes else "nothing"
 
 
-DEFECT = JoinDefect("J-25", "liveness", "value", JoinComponents(sequence_map=unchecked), witness, "refused", "nothing")
+DEFECT = JoinDefect("liveness", "value", JoinComponents(sequence_map=unchecked), witness, "refused", "nothing")

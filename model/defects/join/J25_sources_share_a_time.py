@@ -35,4 +35,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-25", "safety", "READY", JoinComponents(timestamp=ByStreamAlone), witness)
+DEFECT = JoinDefect("safety", "READY", JoinComponents(timestamp=ByStreamAlone), witness)

@@ -35,4 +35,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-26", "liveness", "LIVE", JoinComponents(sequence=OneMap), witness)
+DEFECT = JoinDefect("liveness", "LIVE", JoinComponents(sequence=OneMap), witness)

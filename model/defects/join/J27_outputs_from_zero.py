@@ -32,4 +32,4 @@ def witness(components: JoinComponents) -> list[int]:
     return outs(it)
 
 
-DEFECT = JoinDefect("J-27", "liveness", "value", JoinComponents(stage=OutputsFromZero), witness, [2, 3], [])
+DEFECT = JoinDefect("liveness", "value", JoinComponents(stage=OutputsFromZero), witness, [2, 3], [])

@@ -27,8 +27,6 @@ class BarrierDefect:
 
     Attributes
     ----------
-    entry : str
-        As of `model.defects.kinds.found.Defect`.
     breaks : str
         The invariant that a shortest counterexample breaks; a name in `model.spec.invariants.RUN_INVARIANTS`, or
         ``RAISED``.
@@ -43,15 +41,17 @@ class BarrierDefect:
         says everything twice. By default all is sound.
     kind : str
         If not given, that of what it breaks.
+    entry : str
+        Its id, if it is of the second catalogue; the first has it from the name of the module.
     """
 
-    entry: str
     breaks: str
     bounds: Bounds
     components: Components
     title: str
     sound_components: Components = SOUND
     kind: str = ""
+    entry: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or kind_of(self.breaks))
@@ -76,7 +76,7 @@ class BarrierDefect:
         world = World(self.bounds, components)
         result = explore(world, properties(world), limits=BOUND)
         if result.verdict == "undecided":
-            raise ValueError(f"{self.entry}: {result.why}; make its scope smaller")
+            raise ValueError(f"{self.title} {result.why}; make its scope smaller")
         if not result.violations:
             return Found(states=result.counts.states, seconds=monotonic() - begun)
         violation = result.violations[0]
@@ -95,7 +95,7 @@ class SystemDefect(Generic[S, M]):
 
     Attributes
     ----------
-    entry, breaks, title : str
+    breaks, title : str
         As of `BarrierDefect`.
     broken, right : System
         As documented, and sound.
@@ -103,7 +103,6 @@ class SystemDefect(Generic[S, M]):
         Given any state, what is wrong with it, ``"LIVE: ..."``; None if nothing.
     """
 
-    entry: str
     breaks: str
     broken: System[S, M]
     right: System[S, M]

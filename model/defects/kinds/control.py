@@ -23,8 +23,6 @@ class ControlDefect:
 
     Attributes
     ----------
-    entry : str
-        In the catalogue.
     breaks : str
         The invariant that a shortest counterexample of it breaks; a name in `model.control.invariants.NAMES`.
     bounds : ControlBounds
@@ -36,7 +34,6 @@ class ControlDefect:
         is sent what it must not be sent fails, and says why.
     """
 
-    entry: str
     breaks: str
     bounds: ControlBounds
     changed: Mapping[str, Any]

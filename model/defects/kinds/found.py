@@ -58,16 +58,11 @@ class Defect(Protocol):
 
     Attributes
     ----------
-    entry : str
-        Its id in the catalogue, ``"A-04"``.
     kind : str
         ``safety``, ``liveness``, ``crash``, ``bound``, ``timing``, ``value`` or ``contradiction``.
     breaks : str
         The invariant, or ``value`` where values show it.
     """
-
-    @property
-    def entry(self) -> str: ...
 
     @property
     def kind(self) -> str: ...

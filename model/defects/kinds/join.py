@@ -56,8 +56,6 @@ class JoinDefect:
 
     Attributes
     ----------
-    entry : str
-        Its id among the defects of the documents.
     kind : str
         ``safety``, ``liveness``, ``timing``, ``value`` or ``contradiction`` (both readings can be had).
     breaks : str
@@ -69,7 +67,6 @@ class JoinDefect:
         For ``value``: what comes out of the sound components, and of the changed ones.
     """
 
-    entry: str
     kind: str
     breaks: str
     changed: JoinComponents

@@ -14,7 +14,7 @@ class Witness:
 
     Attributes
     ----------
-    entry, kind : str
+    kind : str
         As of `model.defects.kinds.found.Defect`.
     broken, right : callable
         The same calls, to what is as documented and to what is sound; what came of each, a line each.
@@ -22,7 +22,6 @@ class Witness:
         What comes of them.
     """
 
-    entry: str
     kind: str
     broken: Callable[[], tuple[str, ...]]
     right: Callable[[], tuple[str, ...]]

@@ -28,7 +28,6 @@ class HasNothingToPass(UnalignedCheckpointer):
 
 
 DEFECT = BarrierDefect(
-    entry="U-01",
     breaks="RAISED",
     bounds=Bounds("a->join b->join join->s", mode="aligned_with_timeout", events=0),
     components=with_aligner(HasNothingToPass),

@@ -39,7 +39,6 @@ def sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="U-02",
     kind="timing",
     broken=documented,
     right=sound,

@@ -32,7 +32,6 @@ def forget_the_others(gate: GateState, stimulus: Stimulus) -> tuple[GateState, t
 
 
 DEFECT = BarrierDefect(
-    entry="U-03",
     breaks="LIVE",
     bounds=Bounds("a->join b->join c->join join->s", mode="aligned_with_timeout", events=0),
     components=Components(

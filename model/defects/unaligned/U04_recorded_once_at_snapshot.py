@@ -18,7 +18,6 @@ from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 DEFECT = BarrierDefect(
-    entry="U-04",
     breaks="CUT",
     bounds=Bounds("a->join b->join join->s", mode="unaligned", events=1),
     components=Components(gate=driven_by(UNALIGNED.changed("event in flight", then=(deliver,)))),

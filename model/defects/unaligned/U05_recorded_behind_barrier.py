@@ -31,7 +31,6 @@ def record_in_any_case(gate: GateState, stimulus: Stimulus) -> tuple[GateState, 
 
 
 DEFECT = BarrierDefect(
-    entry="U-05",
     breaks="CUT",
     bounds=Bounds("a->join b->join join->s", mode="unaligned", events=1),
     components=Components(gate=driven_by(UNALIGNED.changed("event", then=(record_in_any_case, deliver)))),

@@ -34,7 +34,6 @@ class WaitsForNobody(UnalignedCheckpointer):
 
 
 DEFECT = BarrierDefect(
-    entry="U-06",
     breaks="LIVE",
     bounds=Bounds("a->x x->s", mode="unaligned", events=0, checkpoints=2),
     components=with_aligner(WaitsForNobody),

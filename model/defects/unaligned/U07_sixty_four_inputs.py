@@ -44,7 +44,6 @@ def sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="U-07",
     kind="liveness",
     broken=documented,
     right=sound,

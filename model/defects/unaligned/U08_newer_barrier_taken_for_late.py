@@ -25,7 +25,6 @@ class SwallowsTheNewer(UnalignedCheckpointer):
 
 
 DEFECT = BarrierDefect(
-    entry="U-08",
     breaks="LIVE",
     bounds=Bounds("a->join b->join join->s", mode="unaligned", events=0, checkpoints=2),
     components=with_aligner(SwallowsTheNewer),

@@ -32,7 +32,6 @@ def drop_what_is_held(gate: GateState, stimulus: Stimulus) -> tuple[GateState, t
 
 
 DEFECT = BarrierDefect(
-    entry="U-09",
     breaks="FIFO",
     bounds=Bounds("a->s b->s", mode="aligned_with_timeout", events=2),
     components=Components(

@@ -28,7 +28,6 @@ class KnowsNoWatermarks(UnalignedCheckpointer):
 
 
 DEFECT = BarrierDefect(
-    entry="U-10",
     breaks="RAISED",
     bounds=Bounds("a->x x->s", mode="unaligned", events=1, watermarks=1, checkpoints=1),
     components=with_aligner(KnowsNoWatermarks),

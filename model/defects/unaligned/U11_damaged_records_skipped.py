@@ -26,7 +26,6 @@ def skipping(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
 
 
 DEFECT = BarrierDefect(
-    entry="U-11",
     breaks="REC",
     bounds=Bounds("a->x x->s", mode="unaligned", events=1, crashes=1, checkpoints_again=0, guarantee="exactly_once"),
     components=Components(plan=skipping),

@@ -19,7 +19,6 @@ from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 DEFECT = BarrierDefect(
-    entry="U-12",
     breaks="CUT",
     bounds=Bounds("a->join b->join join->s", mode="unaligned", events=1),
     components=Components(

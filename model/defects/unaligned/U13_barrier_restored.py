@@ -29,7 +29,6 @@ def with_the_barrier(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
 
 
 DEFECT = BarrierDefect(
-    entry="U-13",
     breaks="REC",
     bounds=Bounds("a->x x->s", mode="unaligned", events=1, crashes=1, checkpoints_again=0, guarantee="exactly_once"),
     components=Components(plan=with_the_barrier),

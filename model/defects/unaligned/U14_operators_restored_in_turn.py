@@ -31,7 +31,6 @@ def one_by_one(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
 
 
 DEFECT = BarrierDefect(
-    entry="U-14",
     breaks="REC",
     bounds=Bounds(
         "a->x x->s",

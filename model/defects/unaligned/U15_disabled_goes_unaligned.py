@@ -40,7 +40,6 @@ def sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="U-15",
     kind="contradiction",
     broken=documented,
     right=sound,

@@ -28,7 +28,6 @@ class RecordsWithoutLimit(UnalignedCheckpointer):
 
 
 DEFECT = BarrierDefect(
-    entry="U-16",
     breaks="BOUND",
     bounds=Bounds("a->b b->s", mode="unaligned", events=2, max_inflight_buffer_bytes=1),
     components=with_aligner(RecordsWithoutLimit),

@@ -46,7 +46,6 @@ def sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="U-17",
     kind="contradiction",
     broken=documented,
     right=sound,

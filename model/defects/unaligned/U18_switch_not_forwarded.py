@@ -42,7 +42,6 @@ def sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="U-18",
     kind="timing",
     broken=documented,
     right=sound,

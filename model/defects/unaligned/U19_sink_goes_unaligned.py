@@ -36,7 +36,6 @@ def visible(is_sink: bool) -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="U-19",
     kind="safety",
     broken=lambda: visible(is_sink=False),
     right=lambda: visible(is_sink=True),

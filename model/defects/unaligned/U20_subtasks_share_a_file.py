@@ -50,7 +50,6 @@ def written(
 
 
 DEFECT = Witness(
-    entry="U-20",
     kind="value",
     broken=lambda: written(documented_path, documented_file, read_documented),
     right=lambda: written(in_flight_path, encode_in_flight, decode_in_flight),

@@ -60,7 +60,6 @@ def recovered() -> list[str]:
 
 
 DEFECT = Witness(
-    entry="U-21",
     kind="contradiction",
     broken=lambda: tuple(f"{seen}: {'right' if seen == 'b1 a1' else 'wrong'}" for seen in recovered()),
     right=lambda: tuple(

@@ -41,7 +41,6 @@ def sound() -> tuple[str, ...]:
 
 
 DEFECT = Witness(
-    entry="U-22",
     kind="safety",
     broken=documented,
     right=sound,
