@@ -43,13 +43,15 @@ SPARK = ("tests/sweep/test_spark.py", "tests/sweep/test_verify.py")
 """The files whose quick tests use a Spark session: a JVM of a quarter of a minute, once, if one worker has them all."""
 LONGEST = (
     *SPARK,
-    "tests/sim/test_program.py",
-    "tests/docs/test_pages.py",
-    "tests/sweep/test_analyse.py",
-    "tests/sim/test_check.py",
-    "tests/sim/test_ask.py",
-    "tests/notebooks/test_notebooks.py",
     "tests/sim/test_check_in_ci.py",
+    "tests/docs/test_pages.py",
+    "tests/sim/test_check.py",
+    "tests/sim/test_program.py",
+    "tests/notebooks/test_notebooks.py",
+    "tests/model/test_asked.py",
+    "tests/sweep/test_analyse.py",
+    "tests/sim/test_predict.py",
+    "tests/sim/test_ask.py",
 )
 """The files that take longest, the longest first: begun last, one of them would leave the other workers idle."""
 

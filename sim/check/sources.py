@@ -10,8 +10,10 @@ variables, the clock and the network, with which an aligner has no business.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+import os
 import site
 import subprocess
 import sys
@@ -105,7 +107,12 @@ def key_of(implementation: str = "", folder: str = "") -> VerdictKey:
 def external_modules() -> set[str]:
     """Return the names of the modules of this process whose code is neither ours nor installed."""
     files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
-    return {name for name, path in files if path and is_external(Path(path).resolve())}
+    return {name for name, path in files if path and _is_external_at(os.path.abspath(path))}
+
+
+@functools.cache  # asked of every module after every scope: resolving their links took a tenth of a second each time
+def _is_external_at(path: str) -> bool:
+    return is_external(Path(path).resolve())
 
 
 def is_external(path: Path) -> bool:
