@@ -9,6 +9,9 @@ JOBS   ?= 2
 FUZZ_RUNS ?= 500000
 SAMPLE ?= 8
 
+# The tests start hundreds of processes: where nothing compiled is kept, each compiles the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-full mutants fuzz bench bench-compare fast figures flink docs check lint types clean
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import barrierlab.sim.check.process as sim_check_process
@@ -129,9 +128,7 @@ def test_every_line_of_a_conversation_is_as_the_schema_says(monkeypatch: pytest.
         for line in recorded(command, scope, protocol, monkeypatch):
             shape = {**line, "step": 0, "state": "", "message": None}
             lines.setdefault(json.dumps(shape), line)  # lines of one shape are one
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    validator = jsonschema.Draft202012Validator(SCHEMA)
-    wrong = [error.message for line in lines.values() for error in validator.iter_errors(line)]
+    wrong = [error.message for line in lines.values() for error in of_the_schema().iter_errors(line)]
     assert wrong == []
     assert {line["do"] for line in lines.values() if "do" in line} == set(_done())
     effects = {effect[0] for line in lines.values() for effect in line.get("effects", ())}
@@ -171,4 +168,12 @@ def test_the_page_and_the_schema_name_what_there_is() -> None:
 )
 def test_the_schema_refuses_what_is_none(line: dict[str, Any]) -> None:
     """It would hold of anything."""
-    assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(line)
+    assert not of_the_schema().is_valid(line)
+
+
+def of_the_schema() -> Any:
+    """Return what tells whether a line is of the schema, which is one itself."""
+    from jsonschema import Draft202012Validator  # takes seconds to import: not in every worker that collects tests
+
+    Draft202012Validator.check_schema(SCHEMA)
+    return Draft202012Validator(SCHEMA)
