@@ -57,8 +57,6 @@ class Facts:
         From when an event was due until a sink committed it.
     open_ms : float
         The longest that a transaction was open: from the first event in it to its commit; 0 without any.
-    first_failure_ms : float or None
-        When the job first failed.
     barriers : float
         That entered a channel, for each checkpoint.
     drain_ms : float or None
@@ -91,7 +89,6 @@ class Facts:
     recoveries: tuple[Mapping[str, Any], ...]
     commits_ms: tuple[float, ...]
     open_ms: float
-    first_failure_ms: float | None
     barriers: float
     duration_ms: float
     state_bytes: float
@@ -144,7 +141,6 @@ def of_result(result: Result) -> Facts:
         recoveries=recoveries,
         commits_ms=commits,
         open_ms=open_ms,
-        first_failure_ms=recoveries[0]["failed_at_ms"] if recoveries else None,
         barriers=_barriers(result),
         duration_ms=result.duration_ns / NS_PER_MS,
         state_bytes=max((float(r["checkpointed_bytes"]) for r in every), default=0.0),
@@ -178,7 +174,6 @@ def of_join(result: JoinResult) -> Facts:
         recoveries=(),
         commits_ms=(),
         open_ms=0.0,
-        first_failure_ms=None,
         barriers=0.0,
         duration_ms=1e3 * result.scenario.until_s,
         state_bytes=0.0,
