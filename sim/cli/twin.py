@@ -161,7 +161,7 @@ def predict_command(
     outside = list(profile.outside(job))
     unknown = list(dict.fromkeys(row.statistic for row in rows if not row.is_known))
     if unknown:
-        outside.append(f"{', '.join(unknown)}: too few such jobs were measured; the interval is of the runs alone")
+        outside.append(f"{', '.join(unknown)}: no such job was measured; the interval is of the runs alone")
     if as_json:
         listed = [{**asdict(row), "unit": row.unit, "inside": row.is_inside} for row in rows]
         whole = {"job": job.name, "mode": mode, "holds": 0.9, "outside": outside, "rows": listed}

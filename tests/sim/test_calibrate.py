@@ -200,7 +200,7 @@ def _walk(noise: float, drift: float, seed: int) -> ObservedJob:
     return replace(alone, period_s=(2.0, 0.5))
 
 
-def test_unequal_subtasks_are_told_from_noise() -> None:
+def test_unequal_subtasks_are_distinguished_from_noise() -> None:
     """A steady difference would be chance, which another run does not have; or chance would be a faster subtask."""
     noisy = calibrate([_walk(0.1, 0.0, seed) for seed in range(6)]).numbers
     assert noisy["service_noise"].value == pytest.approx(0.1, rel=0.15)
