@@ -85,6 +85,11 @@ class Ledger:
         """Return what a reader sees of this sink, in the order in which it became visible; then its rows."""
         return (*self._written.get(sink, ()), *self._rows.get(sink, {}).values())
 
+    def forget_visible(self) -> None:
+        """Drop what is visible: its readers have it."""
+        self._written.clear()
+        self._rows.clear()
+
     def count(self, sink: str) -> int:
         """Return how many transactions this sink has ever prepared."""
         return sum(whose == sink for whose, _, _ in self._transactions.values())

@@ -39,7 +39,8 @@ class Attempt:
     is_last : bool
         Whether no other follows.
     complete : dict of int to int
-        When each of its checkpoints was complete, by id; those that were restored later count too.
+        When each of its checkpoints was complete, by id; those that were restored later count too, but not those that
+        are settled.
     """
 
     __slots__ = ("_applied", "complete", "history", "is_last", "number", "parent", "restored_id")
@@ -50,7 +51,7 @@ class Attempt:
         self.parent = parent
         self.is_last = is_last
         self.restored_id = history.start.checkpoint_id if history.start is not None else 0
-        self.complete = {checkpoint_id: done.at_ns for checkpoint_id, done in history.completed.items()}
+        self.complete = {i: done.at_ns for i, done in history.completed.items() if i not in history.settled}
         self._applied: dict[str, list[object]] = {}
 
     @property

@@ -142,6 +142,11 @@ class ChannelHistory:
         What was taken and had no effect, in order.
     waiting : deque of message
         What is buffered at the receiver when the journal ends.
+    forgotten, ahead_of_made : int
+        How many events have been judged and forgotten; and how many of `sent` its source made before the first of its
+        `made`, which are left.
+    cuts_settled, cuts_in_flight : int
+        Of the checkpoints that are settled, those with something sent before the cut, and with something in flight.
     deepest, most_buffered : int
         The most messages that were in the channel, and buffered at the receiver, at a time; `deepest_ns` and
         `most_buffered_ns` are the first times of that.
@@ -149,12 +154,16 @@ class ChannelHistory:
 
     __slots__ = (
         "ahead",
+        "ahead_of_made",
         "applied",
         "applied_controls",
         "barriers",
+        "cuts_in_flight",
+        "cuts_settled",
         "deepest",
         "deepest_ns",
         "end",
+        "forgotten",
         "ignored",
         "input",
         "most",
@@ -186,6 +195,8 @@ class ChannelHistory:
         self.taken_controls: list[int] = []
         self.applied_controls: list[int] = []
         self.input = self.output = 0  # the place among the channels of the receiver, and of the sender
+        self.forgotten = self.cuts_settled = self.cuts_in_flight = 0
+        self.ahead_of_made = 0
         self.deepest = self.deepest_ns = 0
         self.most = 0  # so many more may have been sent than taken without more being in the channel than ever
         self.most_buffered = self.most_buffered_ns = 0
@@ -214,9 +225,24 @@ class Cut:
         The channels whose end had taken effect.
     at_ns : int
         When.
+    is_closed, is_right : bool
+        Whether `sent` is complete: what left the outbox later is counted, too; and whether the digest has been judged
+        to be right.
     """
 
-    __slots__ = ("applied", "at_ns", "checkpoint_id", "digest", "ended", "made", "sent", "step", "task")
+    __slots__ = (
+        "applied",
+        "at_ns",
+        "checkpoint_id",
+        "digest",
+        "ended",
+        "is_closed",
+        "is_right",
+        "made",
+        "sent",
+        "step",
+        "task",
+    )
 
     def __init__(self, task: str, checkpoint_id: int, digest: str, step: int, made: int, at_ns: int) -> None:
         self.task = task
@@ -225,6 +251,7 @@ class Cut:
         self.step = step
         self.made = made
         self.at_ns = at_ns
+        self.is_closed = self.is_right = False
         self.ended: frozenset[str] = frozenset()
         self.sent: dict[str, int] = {}
         self.applied: dict[str, int] = {}
@@ -395,6 +422,8 @@ class History:
         See `noted`.
     stuck : list of (source, time)
         When nothing could move any more though the source had events to give off.
+    settled : set of int
+        The complete checkpoints of which all has been judged and forgotten (`model.spec.settled`).
     out_of_place : list of Entry
         Every ``restored`` and ``restored_in_flight`` outside of a restore, or after something had run.
     end_ns : int
@@ -402,7 +431,9 @@ class History:
     """
 
     __slots__ = (
+        "_event",
         "_events",
+        "_previous",
         "aborted",
         "acks",
         "channels",
@@ -416,6 +447,7 @@ class History:
         "overtaking",
         "recorded",
         "recorded_by_sender",
+        "settled",
         "start",
         "stuck",
         "tasks",
@@ -454,6 +486,9 @@ class History:
         self.newest_complete = 0
         self.end_ns = 0
         self._events: dict[tuple[str, str], list[object]] = {}
+        self._event: type | None = None  # the class of events, once one has been seen
+        self._previous: Entry | None = None  # the last entry read
+        self.settled: set[int] = set()
         if start is not None:
             self.newest_complete, self.end_ns = start.checkpoint_id, start.at_ns
 
@@ -486,21 +521,44 @@ class History:
             As `of`.
         """
         history = cls(topology, start)
-        try:
-            restore = history._read(entries)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise HistoryError(f"no journal of this topology: {error.args[0]!r} has no place in it") from error
-        for name, task in history.tasks.items():
-            if name in topology.sources:
-                history._close_source(name, task)
-            else:
-                history._close(task)
-        history._place_what_senders_recorded()
+        restore = history.read(entries)
+        history.close()
         return history, restore
 
-    def _place_what_senders_recorded(self) -> None:
+    def read(self, entries: Iterator[Entry]) -> Entry | None:
+        """Read on, up to the end of `entries` or to the ``>restore`` that ends this attempt, which is returned.
+
+        Raises
+        ------
+        HistoryError
+            As `of`.
+        """
+        try:
+            return self._read(entries)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise HistoryError(f"no journal of this topology: {error.args[0]!r} has no place in it") from error
+
+    def close(self) -> None:
+        """Complete what the snapshots say by what was read behind them: nothing more will be."""
+        for name, task in self.tasks.items():
+            for cut in task.cuts:
+                self.close_cut(name, cut)
+        self.place_what_senders_recorded()
+
+    def close_cut(self, name: str, cut: Cut) -> None:
+        """Complete what one snapshot says, once."""
+        if not cut.is_closed:
+            cut.is_closed = True
+            if name in self.topology.sources:
+                self._close_source(name, cut)
+            else:
+                self._close(name, cut)
+
+    def place_what_senders_recorded(self) -> None:
+        """Add to `recorded`, and to `unsent`, what senders recorded of their channels."""
         places: dict[str, dict[object, int]] = {}
-        for (channel, checkpoint_id), messages in self.recorded_by_sender.items():
+        recorded_by_sender, self.recorded_by_sender = self.recorded_by_sender, {}
+        for (channel, checkpoint_id), messages in recorded_by_sender.items():
             if channel not in places:
                 places[channel] = {message: index for index, message in enumerate(self.channels[channel].sent)}
             place = places[channel]
@@ -525,6 +583,10 @@ class History:
             self._events[channel, which] = events
         return events
 
+    def changed(self) -> None:
+        """Forget what `events` has found: there is more to find now, or less."""
+        self._events.clear()
+
     def noted(self, who: str) -> int:
         """Return how much a task, or the coordinator, has done so far."""
         if who == COORDINATOR:
@@ -539,8 +601,8 @@ class History:
         as it stands, since most are.
         """
         channels = self.channels
-        event: type | None = None  # the class of events, once one has been seen
-        previous: Entry | None = None
+        event, previous = self._event, self._previous
+        self.changed()
         for entry in entries:
             at_ns, verb, node, name, subject = entry
             if verb == "push" or verb == "send":
@@ -605,6 +667,7 @@ class History:
                 _RARE[verb](self, entry, previous)
             previous = entry
         self._ends_with(previous)
+        self._event, self._previous = event, previous
         return None
 
     def _into(self, entry: Entry) -> ChannelHistory:
@@ -624,27 +687,28 @@ class History:
         if last is not None:
             self.end_ns = last[0]
 
-    def _close(self, task: TaskHistory) -> None:
-        """Count for each cut also what the task had given off by then and sent before it took anything new."""
-        for cut in task.cuts:
-            for step in range(cut.step + 1, len(task.steps)):
-                _, verb, _, channel, subject = task.steps[step]
-                if verb in SENDS:
-                    if kind_of(subject) == "Event":
-                        cut.sent[channel] += 1  # type: ignore[index]
-                elif verb in DELIVERS or verb == "end":
-                    break
+    def _close(self, name: str, cut: Cut) -> None:
+        """Count also what the task had given off by its cut and sent before it took anything new."""
+        steps = self.tasks[name].steps
+        for step in range(cut.step + 1, len(steps)):
+            _, verb, _, channel, subject = steps[step]
+            if verb in SENDS:
+                if kind_of(subject) == "Event":
+                    cut.sent[channel] += 1  # type: ignore[index]
+            elif verb in DELIVERS or verb == "end":
+                break
 
-    def _close_source(self, name: str, task: TaskHistory) -> None:
-        """Count for each cut what the source had made by then, whenever it was sent."""
+    def _close_source(self, name: str, cut: Cut) -> None:
+        """Count what the source had made by its cut, whenever it was sent."""
         for channel in self.topology.outputs(name):
-            restored_in_flight = len(self.events(channel, "restored_in_flight"))
-            events = self.events(channel, "sent")
-            for cut in task.cuts:
-                cut.sent[channel] = restored_in_flight
-                if cut.made:
-                    last = _sequence(task.made[cut.made - 1])
-                    cut.sent[channel] = bisect_right(events, last, restored_in_flight, key=_sequence)
+            cut.sent[channel] = before = self.sent_before(channel)
+            if cut.made:
+                last = _sequence(self.tasks[name].made[cut.made - 1])
+                cut.sent[channel] = bisect_right(self.events(channel, "sent"), last, before, key=_sequence)
+
+    def sent_before(self, channel: str) -> int:
+        """Return how many of the events sent on a source's channel are none of those in its `made`."""
+        return len(self.events(channel, "restored_in_flight")) + self.channels[channel].ahead_of_made
 
 
 def _without(messages: list[object], places: list[int]) -> list[object]:

@@ -520,17 +520,19 @@ def judge_attempts(
     fold: Fold | None = None,
     cut_off: bool = False,
     guarantees: Mapping[str, str] | None = None,
+    states: States | None = None,
 ) -> Verdict:
     """As `judge_run`, of a journal that has been read.
 
-    An attempt that was ended by a crash owes nothing that only a longer one would show.
+    An attempt that was ended by a crash owes nothing that only a longer one would show. `states` are given instead of
+    a `fold` where they have come to a place already (`model.spec.settled`).
     """
     guarantees = guarantees or {}
     for sink, guarantee in guarantees.items():
         if sink not in run.topology.sinks or guarantee not in exactly_once.SHOWS:
             names, kinds = ", ".join(run.topology.sinks), ", ".join(exactly_once.SHOWS)
             raise ValueError(f"no sink guarantees {sink}={guarantee}; the sinks are {names}, and they may be {kinds}")
-    states = States(fold) if fold is not None else None
+    states = States(fold) if fold is not None else states
     cases = [Case(attempt, limits or Limits(), states, cut_off) for attempt in run.attempts]
     judged: dict[str, Iterator[Violation]] = {
         name: chain.from_iterable(map(invariant, cases)) for name, invariant in INVARIANTS.items()
@@ -567,20 +569,23 @@ def _premises(cases: Sequence[Case]) -> dict[str, int]:
             for checkpoint_id in case.attempt.complete:
                 left = _before(history, sender, checkpoint_id, channel, len(sent))
                 right = _before(history, receiver, checkpoint_id, channel, len(applied))
-                counts["CUT"] += bool(left)
+                counts["CUT"] += left is not None and left + kept.forgotten > 0
                 counts["in flight"] += left is not None and right is not None and left > right
-            counts["FIFO"] += len(kept.sent) > 1
-            counts["NOLOSS"] += len(case.events(channel, "taken"))
+            counts["CUT"] += kept.cuts_settled
+            counts["in flight"] += kept.cuts_in_flight
+            counts["FIFO"] += len(kept.sent) + kept.forgotten > 1
+            counts["NOLOSS"] += len(case.events(channel, "taken")) + kept.forgotten
             counts["buffered"] += kept.most_buffered > 0
             counts["BOUND"] += channel in limits.channel_capacity and kept.deepest > 0
             counts["BOUND"] += limits.max_buffer_per_input is not None and kept.most_buffered > 0
-        for name, task in history.tasks.items():
+        for task in history.tasks.values():
             marks = Counter(step[1] for step in task.controls if kind_of(step[4]) == "Watermark")
             blocks = sum(step[1] == "block" for step in task.controls)
             counts["WM"] += marks["deliver"]
             counts["ID"] += blocks
             if blocks:
-                counts["FWD"] += marks["send"] + sum(len(case.events(c, "sent")) for c in case.topology.outputs(name))
+                sent_of = [len(case.events(c, "sent")) + history.channels[c].forgotten for c in task.outputs]
+                counts["FWD"] += marks["send"] + sum(sent_of)
             counts["BOUND"] += limits.max_buffer_memory_bytes is not None and task.most_buffered_bytes > 0
             counts["BOUND"] += limits.max_inflight_buffer_bytes is not None and any(task.recorded_bytes.values())
     return counts
@@ -619,6 +624,10 @@ class States:
         digest = digest_after(stretch)
         self._stands[task] = digest_after, attempt, step, digest
         return digest
+
+    def stand(self, attempt: Attempt, task: str, fold: Callable[[Sequence[Applied]], str | None], step: int) -> None:
+        """Let the fold of a task go on from a step of an attempt, to which it has come."""
+        self._stands[task] = fold, attempt, step, fold(())
 
     def at_start(self, attempt: Attempt, task: str) -> str | None:
         """The digest of the state that `task` is to be restored to."""
@@ -695,7 +704,7 @@ def _unbalanced(left: list[object], right: list[object], less: Mapping[object, i
 def _folded(case: Case, task: str, states: States) -> Iterator[Violation]:
     """The state at each cut of `task` for a checkpoint that was completed, or restored, is the fold."""
     for kept in case.history.tasks[task].cuts:
-        if kept.checkpoint_id in case.attempt.complete:
+        if kept.checkpoint_id in case.attempt.complete and not kept.is_right:
             digest = states.at(case.attempt, task, kept.step)
             if digest is not None and digest != kept.digest:
                 yield Violation("CUT", _other_state(task, kept, digest), kept.at_ns)
@@ -746,7 +755,7 @@ def _merged(by_channel: list[list[object]]) -> list[object]:
 
 def _made_here(case: Case, channel: str) -> list[object]:
     """The events of a source's channel that it made in this attempt."""
-    return case.events(channel, "sent")[len(case.events(channel, "restored_in_flight")) :]
+    return case.events(channel, "sent")[case.history.sent_before(channel) :]
 
 
 def _not_sent(case: Case, source: str, edge: str, due: list[object], sent: list[object]) -> Iterator[Violation]:

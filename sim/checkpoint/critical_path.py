@@ -113,7 +113,7 @@ class _Came(NamedTuple):
 
 
 class Journal:
-    """The journal of a run for its paths, read once."""
+    """The journal of a run for its paths, read once, in one piece or in several."""
 
     def __init__(self, entries: Iterable[Entry], topology: Topology) -> None:
         self._topology = topology
@@ -123,11 +123,13 @@ class Journal:
         self._cut: dict[tuple[int, str], _Came | None] = {}  # by checkpoint and task, what made it take its snapshot
         self._whole: dict[tuple[int, str], tuple[int, _Came | None]] = {}  # and when what made its part complete
         self._first: dict[tuple[int, str], _Came] = {}
-        self._read(entries)
+        self._attempts = 0  # ended
+        self._newest: dict[str, _Came] = {}  # by task
+        self.read(entries)
 
-    def _read(self, entries: Iterable[Entry]) -> None:
-        attempt = 0
-        newest: dict[str, _Came] = {}  # by task
+    def read(self, entries: Iterable[Entry]) -> None:
+        """Read on."""
+        attempt, newest = self._attempts, self._newest
         for at_ns, verb, node, channel, subject in entries:
             if verb == "send":
                 if type(subject) is CheckpointBarrier:
@@ -151,6 +153,7 @@ class Journal:
             elif verb == ">restore":
                 attempt += 1
                 newest.clear()
+        self._attempts = attempt
 
     def path(self, record: CheckpointRecord) -> CriticalPath:
         """The pieces of a checkpoint that is complete, in the order of time."""

@@ -25,21 +25,39 @@ from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import Distribution, Randoms
 from barrierlab.sim.scenario.settings import Fault, Scenario, coordinator_config, ns
 
+ROWS_IN_PIECE = 50_000
+"""So many rows of a journal that is not kept are given away together."""
+
 
 class Engine:
     """The parts of one run: what they share, and what ends an attempt and begins another.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    seed : int
+    components : Components
+    drain : callable, optional
+        Gets the journal piece by piece, which is then kept nowhere; for a job that is never restored.
 
     Attributes
     ----------
     job : Job
         The tasks and channels of the attempt that runs.
     rows : list of Entry
-        The journal as it is written, with the rows of `history.SHORT`.
+        The journal as it is written, with the rows of `history.SHORT`; with a `drain`, the last part of it.
     cut_off : bool
         Said after `run`: the scenario's time was up while the job still ran.
     """
 
-    def __init__(self, scenario: Scenario, seed: int, components: Components = SOUND) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        components: Components = SOUND,
+        drain: Callable[[list[Entry]], None] | None = None,
+    ) -> None:
+        self._drain = drain
         self.scenario, self.seed, self.components = scenario, seed, components
         self.clock = Clock()
         self.rows: list[Entry] = []
@@ -159,12 +177,25 @@ class Engine:
         clock.schedule(until_ns, self._stop_triggers)
         while self.coordinator.running or not self._done():
             clock.step()
+            if self._drain is not None and len(self.rows) >= ROWS_IN_PIECE:
+                self._forget(self._drain)
             if clock.now >= until_ns:
                 self.cut_off = bool(self.coordinator.running) and self._at_rest()
                 if self.cut_off or clock.next_ns() > self._last_ns():
                     break
         for node in self.job.nodes.values():
             node.enter(0)
+        if self._drain is not None:
+            self._forget(self._drain)
+
+    def _forget(self, drain: Callable[[list[Entry]], None]) -> None:
+        """Give the journal away, and drop what only a restore would ask for."""
+        self.standstill.forget()
+        drain(self.rows[:])
+        self.rows.clear()
+        self._builder.ledger.forget_visible()
+        for log in self._builder.logs.values():
+            log.forget()
 
     def _stop_triggers(self) -> None:
         self._note_queued()

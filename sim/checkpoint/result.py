@@ -70,7 +70,7 @@ class Result:
         self._metrics = engine.metrics
         self._engine = engine
         self.duration_ns = engine.clock.now
-        self.judged = self._judge(engine)
+        self.judged = self.judge(engine)
         self.verdict: str = self.judged.verdict
         self.violations: list[Violation] = list(self.judged.violations)
         self.undecided = self.judged.undecided
@@ -132,6 +132,11 @@ class Result:
         """The journal, made of the rows that were written when it is asked for."""
         return self._engine.entries
 
+    @property
+    def entry_count(self) -> int:
+        """Return how many entries the journal has."""
+        return entry_count(self._engine.rows)
+
     @cached_property
     def coverage(self) -> Coverage:
         """Return how far the verdict reaches: what was not judged, which faults did nothing, whether the job got on."""
@@ -142,31 +147,16 @@ class Result:
         """Return who had sent and taken what when it cut, in the last attempt."""
         return self.attempts.attempts[-1].history
 
-    def _judge(self, engine: Engine) -> Verdict:
-        scenario = self.scenario
-        checkpoint = scenario.checkpoint
-        capacity = {
-            channel: scenario.channels[scenario.topology.edge_of(channel)].capacity
-            for channel in scenario.topology.channels
-            if scenario.channels[scenario.topology.edge_of(channel)].form == "spsc"
-        }
-        self.limits = Limits(
-            channel_capacity=capacity,
-            max_buffer_per_input=checkpoint.max_buffer_per_input,
-            max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
-            max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
-            consistency=scenario.mode.consistency,
-        )
+    def judge(self, engine: Engine) -> Verdict:
+        """Judge the run, once."""
+        self.limits = limits_of(self.scenario)
         return judge_attempts(self.attempts, self.limits, self._fold(), engine.cut_off, self._guarantees())
 
     def _fold(self) -> Fold:
-        """Return a fold that computes the states of tasks again, with operators of its own."""
-        return refolding(self.scenario.topology, lambda task: make_task_operator(self.scenario, task))
+        return fold_of(self.scenario)
 
     def _guarantees(self) -> dict[str, str]:
-        """Return the guarantee of each sink task."""
-        topology = self.scenario.topology
-        return {sink: self.scenario.operators[topology.operator_of(sink)].guarantee for sink in topology.sinks}
+        return guarantees_of(self.scenario)
 
     # Rows, for tables and sweeps.
 
@@ -206,7 +196,7 @@ class Result:
             "behind": arrivals - events_in,
             "sim_duration_s": seconds,
             "journal_digest": self.digest,
-            "journal_entries": entry_count(self._engine.rows),
+            "journal_entries": self.entry_count,
             "consistency": self.scenario.mode.consistency,
             "cut_off": self._engine.cut_off,
             "backpressure_max": backpressure,
@@ -269,7 +259,7 @@ class Result:
         """The critical path by what was waited for, in ms, and the longest wait on it; empty if it did not complete."""
         if record.status != "COMPLETED":
             return {}
-        pieces = self._journal.path(record)
+        pieces = self.journal.path(record)
         spent_ns = dict.fromkeys(PIECE_OF.values(), 0)
         for piece in pieces:
             spent_ns[PIECE_OF[piece.what]] += piece.duration_ns
@@ -331,10 +321,11 @@ class Result:
         record = self.record(checkpoint_id)
         if record.status != "COMPLETED":
             raise KeyError(f"checkpoint {record.checkpoint_id} is {record.status}; a path has only one that completed")
-        return self._journal.path(record)
+        return self.journal.path(record)
 
     @cached_property
-    def _journal(self) -> Journal:
+    def journal(self) -> Journal:
+        """The journal as the critical paths ask it."""
         return Journal(self._engine.rows, self.scenario.topology)
 
     def _start_delay(self, record: CheckpointRecord, part: TaskPart) -> float:
@@ -597,6 +588,30 @@ class Result:
         return records[checkpoint_id]
 
 
+def limits_of(scenario: Scenario) -> Limits:
+    """Return what BOUND asks of a run, and what its checkpoints promise."""
+    checkpoint, topology = scenario.checkpoint, scenario.topology
+    settings = {channel: scenario.channels[topology.edge_of(channel)] for channel in topology.channels}
+    return Limits(
+        channel_capacity={channel: its.capacity for channel, its in settings.items() if its.form == "spsc"},
+        max_buffer_per_input=checkpoint.max_buffer_per_input,
+        max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
+        max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
+        consistency=scenario.mode.consistency,
+    )
+
+
+def fold_of(scenario: Scenario) -> Fold:
+    """Return a fold that computes the states of tasks again, with operators of its own."""
+    return refolding(scenario.topology, lambda task: make_task_operator(scenario, task))
+
+
+def guarantees_of(scenario: Scenario) -> dict[str, str]:
+    """Return the guarantee of each sink task."""
+    topology = scenario.topology
+    return {sink: scenario.operators[topology.operator_of(sink)].guarantee for sink in topology.sinks}
+
+
 @overload
 def run(scenario: Scenario, seed: int | None = None, **make: Any) -> Result: ...
 
@@ -628,17 +643,17 @@ def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:
     'holds'
     """
     if not isinstance(scenario, Scenario):
-        with _collector_paused():
+        with collector_paused():
             return import_module(scenario.engine).run(scenario, seed, **make)
     chosen = scenario.seed if seed is None else seed
-    with _collector_paused():
+    with collector_paused():
         engine = Engine(scenario, chosen, **make)
         engine.run()
         return Result(scenario, chosen, engine)
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """A journal only grows until the run ends: walking it for garbage again and again costs a third of the run."""
     was_on = gc.isenabled()
     gc.disable()

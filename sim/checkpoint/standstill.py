@@ -59,6 +59,9 @@ class Standstill:
         self._sinks = frozenset(scenario.topology.sinks)
         self._taken_ns = self._searched = 0  # the last record at a sink, among so many entries
         self._stood: dict[int, int] = {}  # since when, and how long the journal was when that was last seen
+        self._ended: dict[int, int] = {}  # of those of whose end the journal tells no more, when that was
+        self._before = 0  # rows that are no more in the journal
+        self._moved = False  # whether a message has moved in one of them since the last look
 
     def start(self) -> None:
         """Look for the first time after one interval."""
@@ -66,7 +69,7 @@ class Standstill:
 
     def since_ns(self) -> int | None:
         """Return when a sink last took a record, or the job began, if it stands still now; else None."""
-        scenario, entries = self._scenario, self._entries
+        scenario = self._scenario
         held_up = [source for source in self._job.source_nodes if source.overdue_ns()]
         is_at_work = any(node.serving and not node.stalled for node in self._job.nodes.values())
         if not held_up or is_at_work or self._recovery.under_way:
@@ -75,22 +78,48 @@ class Standstill:
         longest_ns = max(gap_ns, INTERVALS * ns(scenario.checkpoint.interval_s or 0.0))
         if max(source.overdue_ns() for source in held_up) <= longest_ns:
             return None
-        for place in range(len(entries) - 1, self._searched - 1, -1):
-            if self._is_taken(entries[place]):
-                self._taken_ns = entries[place][0]
-                break
-        self._searched = len(entries)
+        self._search()
         since_ns = max(self._taken_ns, self._recovery.restored_ns)
         return since_ns if self._clock.now - since_ns > longest_ns else None
 
+    def _search(self) -> None:
+        """Find the last record at a sink."""
+        entries = self._entries
+        for place in range(len(entries) - 1, self._searched - self._before - 1, -1):
+            if self._is_taken(entries[place]):
+                self._taken_ns = entries[place][0]
+                break
+        self._searched = self._before + len(entries)
+
+    def forget(self) -> None:
+        """Keep what is asked of the rows of the journal: they go now."""
+        entries = self._entries
+        self._search()
+        seen = max(0, self._seen - self._before)
+        self._moved = self._moved or any(entries[place][1] in _MOVED for place in range(seen, len(entries)))
+        for since_ns, place in self._stood.items():
+            if since_ns not in self._ended:
+                ends_ns = self._next_taken(place)
+                if ends_ns is not None:
+                    self._ended[since_ns] = ends_ns
+        self._before += len(entries)
+
+    def _next_taken(self, place: int) -> int | None:
+        """Return when a sink took a record at this place of the journal, or behind it; None if none did."""
+        entries = self._entries
+        later = range(max(0, place - self._before), len(entries))
+        return next((entries[at][0] for at in later if self._is_taken(entries[at])), None)
+
     def longest_ns(self) -> tuple[int, int] | None:
         """Return from when to when the job stood still longest in the run so far: to the next record, or a failure."""
-        entries, now_ns, open_ns = self._entries, self._clock.now, self.since_ns()
+        now_ns, open_ns = self._clock.now, self.since_ns()
         found = [] if open_ns is None else [(open_ns, now_ns)]
         for since_ns, place in self._stood.items():
-            ends = (entries[at][0] for at in range(place, len(entries)) if self._is_taken(entries[at]))
+            end_ns = self._ended.get(since_ns)
+            if end_ns is None:
+                end_ns = self._next_taken(place)
             failures = (each.failed_ns for each in self._recovery.records if each.failed_ns > since_ns)
-            found.append((since_ns, min(next(ends, now_ns), next(failures, now_ns))))
+            found.append((since_ns, min(now_ns if end_ns is None else end_ns, next(failures, now_ns))))
         return max(found, key=lambda each: (each[1] - each[0], -each[0]), default=None)
 
     def _is_taken(self, entry: Entry) -> bool:
@@ -106,9 +135,11 @@ class Standstill:
         self._await()
         since_ns = self.since_ns()
         if since_ns is not None:
-            self._stood[since_ns] = len(entries)
-        seen, self._seen = self._seen, len(entries)
-        if any(entries[place][1] in _MOVED for place in range(seen, self._seen)):
+            self._stood[since_ns] = self._before + len(entries)
+            self._ended.pop(since_ns, None)
+        seen, moved = max(0, self._seen - self._before), self._moved
+        self._seen, self._moved = self._before + len(entries), False
+        if moved or any(entries[place][1] in _MOVED for place in range(seen, len(entries))):
             return
         if attempt != self._attempt and not self._may_move():
             source = next(filter(self._is_held_up, self._job.source_nodes), None)

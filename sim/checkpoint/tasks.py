@@ -762,7 +762,7 @@ class SourceNode(TaskNode[SourceTask]):
         if event.timestamp_ms > self._max_ms:
             self._max_ms = event.timestamp_ms
         self.work_ns = self._service()
-        self._due_ns = log.due_ns[task.position - 1] + log.shift_ns
+        self._due_ns = log.due_ns[task.position - 1 - log.forgotten] + log.shift_ns
 
     def _caught_up(self) -> None:
         self.behind = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.core.status import RAISED, VIOLATION, raised_by_machine, stdout_console
 from barrierlab.sim.scenario.file import ScenarioError
 from barrierlab.sim.scenario.load import load
+from barrierlab.sim.scenario.settings import Scenario
 
 
 def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -48,6 +50,7 @@ def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed; the scenario's own by default.")
 @settings_option()
 @click.option("--trace", type=FILE, help="Write the journal there, as text.")
+@click.option("--events", type=FILE, help="Write the journal there as it goes, as Parquet, and keep none of it.")
 @budget_option()
 @click.option("--strict", is_flag=True, help="Status 3 for a run that judged less than the scenario asks for.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -56,6 +59,7 @@ def run_command(
     seed: int | None,
     pairs: tuple[str, ...],
     trace: Path | None,
+    events: Path | None,
     budget_s: float | None,
     strict: bool,
     as_json: bool,
@@ -68,12 +72,16 @@ def run_command(
     """
     loaded = load(scenario, read_settings(pairs))
     check_writable(trace, ScenarioError, "--trace")
+    check_writable(events, ScenarioError, "--events")
+    if events is not None and trace is not None:
+        raise ScenarioError("--trace is of a journal that is kept, which --events does not: give one of them")
     if budget_s is None and (long := announcement(loaded)):
         click.echo(f"barrierlab: {loaded.name}: {long}", err=True)
     console = stdout_console()
     try:
         with budget(budget_s):
-            result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
+            simulate = partial(run if events is None else partial(_streamed, events), loaded, seed)
+            result = _with_status(f"simulating {loaded.name}", simulate)
             if trace is not None:
                 write(trace, result.trace(), ScenarioError, "--trace")
             if as_json:
@@ -89,6 +97,17 @@ def run_command(
         raise
     click.echo(shown, nl=False)
     sys.exit(exit_status(result, strict))
+
+
+def _streamed(events: Path, scenario: Any, seed: int | None) -> Any:
+    """Simulate with the journal going to a file."""
+    from barrierlab.sim.checkpoint.streamed import run_streamed
+    from barrierlab.sim.sweep.journal import EventsFile
+
+    if not isinstance(scenario, Scenario):
+        raise ScenarioError(f"--events is of the journal of a job, and {scenario.name} is none: leave it out")
+    with EventsFile(events) as file:
+        return run_streamed(scenario, seed, file.write)
 
 
 def _show_raised(machine: str, as_json: bool) -> None:

@@ -204,33 +204,42 @@ class EventLog:
     ----------
     due_ns : list of int
         When each event falls due, the shift apart: of those that were read, and of the next one.
+    forgotten : int
+        How many events are in neither list any more.
     shift_ns : int
         How far the source's own rate limit has put all that is still to come back.
     """
 
-    __slots__ = ("_arrivals", "_events", "_make", "_read", "due_ns", "last", "shift_ns")
+    __slots__ = ("_arrivals", "_events", "_make", "_read", "due_ns", "forgotten", "last", "shift_ns")
 
     def __init__(self, arrivals: Arrivals, make: Callable[[int, int], Event], last: int | None) -> None:
         self._arrivals, self._make, self.last = arrivals, make, last
         self.due_ns = [arrivals.next()]
         self._events: list[Event] = []
-        self._read = 0
+        self._read = self.forgotten = 0
         self.shift_ns = 0
 
     def due_by(self, now_ns: int) -> int:
         """Return how many events have fallen due by then, read or not. What is drawn for that is not remembered."""
         at_ns, most = now_ns - self.shift_ns, math.inf if self.last is None else self.last
-        count = min(bisect_right(self.due_ns, at_ns), most)
-        if count == len(self.due_ns):
+        count = min(self.forgotten + bisect_right(self.due_ns, at_ns), most)
+        if count == self.forgotten + len(self.due_ns):
             count += copy.deepcopy(self._arrivals).count_by(at_ns, most - count)
         return int(count)
 
     def read(self, sequence: int, due_ns: int) -> Event:
         """The event; the first who reads it says when it was due. Sequences begin with 1, without a gap."""
         if sequence <= self._read:
-            return self._events[sequence - 1]
+            return self._events[sequence - 1 - self.forgotten]
         event = self._make(sequence, due_ns)
         self._events.append(event)
         self._read = sequence
         self.due_ns.append(self._arrivals.next())
         return event
+
+    def forget(self) -> None:
+        """Drop the events that were read: nobody will read one again."""
+        count = len(self._events)
+        self.forgotten += count
+        self._events.clear()
+        del self.due_ns[:count]

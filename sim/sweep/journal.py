@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from barrierlab.model.checkpoint.trace import text_of
@@ -10,16 +13,18 @@ from barrierlab.model.spec.history import EFFECTS, MOVES, Entry
 from barrierlab.model.spec.invariants import Limits
 from barrierlab.model.spec.messages import UNALIGNED_FLAG, MessageView, kind_of, size_of
 from barrierlab.model.spec.topology import Topology
+from barrierlab.sim.scenario.file import ScenarioError
 from barrierlab.sim.sweep.tables import EVENTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 Typed = dict[str, object]
 
 
-def journal_columns(entries: Iterable[Entry]) -> dict[str, pa.Array]:
-    """The journal as the columns of `events`, but for the run's id.
+def journal_columns(entries: Iterable[Entry], begin: int = 0) -> dict[str, pa.Array]:
+    """The journal as the columns of `events`, but for the run's id; `begin` is the number of the first entry.
 
     One object is the subject of many entries, so it is taken apart once, and its values are put where it stands.
     """
@@ -46,7 +51,13 @@ def journal_columns(entries: Iterable[Entry]) -> dict[str, pa.Array]:
             place = places[what, id(subject)] = len(subjects)
             subjects.append({"subject": text_of(subject), **_TYPED[what](subject)})
         about.append(place)
-    own = {"number": range(len(times)), "at_ns": times, "verb": verbs, "node": nodes, "channel": channels}
+    own = {
+        "number": range(begin, begin + len(times)),
+        "at_ns": times,
+        "verb": verbs,
+        "node": nodes,
+        "channel": channels,
+    }
     schema = EVENTS.arrow()
     indices = pa.array(about, pa.int32())
     return {
@@ -56,6 +67,58 @@ def journal_columns(entries: Iterable[Entry]) -> dict[str, pa.Array]:
         for name in schema.names
         if name != "run_id"
     }
+
+
+class EventsFile:
+    """A Parquet file of a journal that comes piece by piece: the columns of `events`, but for the run's id.
+
+    Each piece is a row group. The file has its name when it is whole: until then, and if it never is, there is none.
+
+    Raises
+    ------
+    ScenarioError
+        If it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._draft = path, path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        self._count = 0
+        self._schema = EVENTS.arrow().remove(0)
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> EventsFile:
+        import pyarrow.parquet as pq
+
+        with self._one_line():
+            self._writer = pq.ParquetWriter(self._draft, self._schema, compression="zstd")
+        return self
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Write the next entries."""
+        import pyarrow as pa
+
+        assert self._writer is not None
+        columns = journal_columns(entries, self._count)
+        self._count += len(entries)
+        with self._one_line():
+            self._writer.write_table(pa.table(columns, schema=self._schema))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        assert self._writer is not None
+        try:
+            with self._one_line():
+                self._writer.close()
+                if kind is None:
+                    self._draft.replace(self._path)
+        finally:
+            self._draft.unlink(missing_ok=True)
+
+    @contextmanager
+    def _one_line(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ScenarioError(f"--events {self._path}: cannot be written: {error.strerror or error}") from None
 
 
 def channel_rows(topology: Topology, limits: Limits) -> list[dict[str, Any]]:

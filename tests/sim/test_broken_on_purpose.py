@@ -22,8 +22,10 @@ from barrierlab.impl import (
 )
 from barrierlab.impl.checkpoint.report import digest
 from barrierlab.model.checkpoint.components import SOUND, Components, with_aligner
+from barrierlab.model.spec.settled import RunningJudge
 from barrierlab.sim import run
 from barrierlab.sim.channels.spsc import SpscChannel
+from barrierlab.sim.checkpoint.result import fold_of, guarantees_of
 from tests.sim.support import reasons, scenario
 
 SEED = 3
@@ -368,3 +370,8 @@ def test_the_broken_run_is_found(name: str, tmp_path: Path, monkeypatch: pytest.
     assert broken.verdict == "broken"
     found = reasons(broken, invariant)
     assert any(text in reason for reason in found), (found[:3], [str(v) for v in broken.violations[:5]])
+    judge = RunningJudge(small.topology, broken.limits, fold_of(small), guarantees_of(small))
+    rows = broken._engine.rows
+    for begin in range(0, len(rows), 150):
+        judge.read(rows[begin : begin + 150])
+    assert judge.verdict(broken._engine.cut_off) == broken.judged  # whatever it had forgotten by then
