@@ -51,7 +51,7 @@ def compare(job: Scenario, seed: int) -> None:
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(job=jobs())
 def test_a_run_is_the_same_whether_its_journal_is_kept_or_not(job: dict[str, Any], tmp_path: Path) -> None:
-    """What is forgotten too early would be missed by the judge, or by a figure."""
+    """The judge, or a figure, would miss what is forgotten too early."""
     assume("fault" not in job or job["fault"][0]["kind"] in ("stall", "cancel_checkpoint"))
     path = tmp_path / "job.toml"
     path.write_text(toml(job), encoding="utf-8")
@@ -109,7 +109,7 @@ def test_the_judge_holds_no_more_of_a_long_run(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_job_that_may_be_restored_is_refused(tmp_path: Path) -> None:
-    """What comes again after a restore would be held against nothing."""
+    """Events that come again after a restore would be held against nothing."""
     with pytest.raises(ScenarioError, match="the job may be restored, by a fault or by tolerable_failures"):
         run_streamed(load("crash_and_recover"))
     judge = RunningJudge(load("diamond").topology, Limits(), lambda task: lambda stretch: None, {})
