@@ -133,9 +133,9 @@ class _Settling:
         self._history.place_what_senders_recorded()
 
     def is_apart(self) -> bool:
-        """Return whether what is before the cuts can be told from what is behind them on each channel.
+        """Return whether each channel can be parted at the cuts.
 
-        A barrier that has overtaken what is before the cuts cannot; the next checkpoint settles that.
+        It cannot where a barrier has overtaken what is before them; the next checkpoint settles that, too.
         """
         for name, kept in self._history.channels.items():
             sender, receiver = self._history.topology.ends(name)
