@@ -573,11 +573,11 @@ class History:
         if events is None:
             kept = self.channels[channel]
             if which == "sent":
-                events = _without(kept.sent, kept.sent_controls)
+                events = without(kept.sent, kept.sent_controls)
             elif which == "taken":
-                events = _without(kept.taken, kept.taken_controls)
+                events = without(kept.taken, kept.taken_controls)
             elif which == "applied":
-                events = _without(kept.applied, kept.applied_controls)
+                events = without(kept.applied, kept.applied_controls)
             else:
                 events = [m for m in getattr(kept, which) if kind_of(m) == "Event"]
             self._events[channel, which] = events
@@ -711,7 +711,7 @@ class History:
         return len(self.events(channel, "restored_in_flight")) + self.channels[channel].ahead_of_made
 
 
-def _without(messages: list[object], places: list[int]) -> list[object]:
+def without(messages: list[object], places: list[int]) -> list[object]:
     """`messages` but for those at `places`, which are in order."""
     found: list[object] = []
     begin = 0

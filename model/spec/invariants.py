@@ -26,7 +26,7 @@ from typing import cast
 
 from barrierlab.model.spec import equations, exactly_once
 from barrierlab.model.spec.attempts import Attempt, Run
-from barrierlab.model.spec.history import CHANGES_STATE, SENDS, ChannelHistory, Cut, Entry, History
+from barrierlab.model.spec.history import CHANGES_STATE, SENDS, ChannelHistory, Cut, Entry, History, without
 from barrierlab.model.spec.messages import MessageView, kind_of
 from barrierlab.model.spec.topology import Topology
 
@@ -169,21 +169,27 @@ class Case:
         """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
         if channel not in self._order:
             kept = self.history.channels[channel]
-            sent, applied = self.in_place(channel, kept.sent), self.in_place(channel, kept.applied)
+            sent, applied = self.in_place(channel, "sent"), self.in_place(channel, "applied")
             self._order[channel] = _out_of_order(sent, applied, kept.ignored, kept.receiver.aborted)
         return self._order[channel]
 
-    def in_place(self, channel: str, messages: list[object]) -> list[object]:
-        """`messages` of `channel` without barriers that may go ahead of their place: CUT asks what they passed."""
+    def in_place(self, channel: str, which: str) -> list[object]:
+        """The messages ``"sent"``, ``"taken"`` or ``"applied"`` without barriers that may go ahead of their place.
+
+        CUT asks what those passed.
+        """
+        kept = self.history.channels[channel]
+        messages: list[object] = getattr(kept, which)
         if not self.history.overtaking:
             return messages
-        task = self.history.channels[channel].receiver
-        return [
-            message
-            for message in messages
-            if kind_of(message) != "CheckpointBarrier"
-            or not equations.may_overtake(message, task.unaligned, task.aborted)
+        task = kept.receiver
+        overtakers = [
+            place
+            for place in getattr(kept, f"{which}_controls")
+            if kind_of(messages[place]) == "CheckpointBarrier"
+            and equations.may_overtake(messages[place], task.unaligned, task.aborted)
         ]
+        return without(messages, overtakers)
 
     def when(self, channel: str, message: object) -> int:
         """Return when `message` first took effect on `channel`."""
@@ -234,7 +240,7 @@ def fifo(case: Case) -> Iterator[Violation]:
     What a source sends is in the order of its sequence.
     """
     for channel, kept in case.history.channels.items():
-        sent, taken = case.in_place(channel, kept.sent), case.in_place(channel, kept.taken)
+        sent, taken = case.in_place(channel, "sent"), case.in_place(channel, "taken")
         if taken != sent[: len(taken)]:
             index = next(i for i, m in enumerate(taken) if i >= len(sent) or m != sent[i])
             turn = f"{sent[index]} was next" if index < len(sent) else "nothing more was sent"

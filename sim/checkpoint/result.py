@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
@@ -15,7 +15,7 @@ from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.checkpoint.trace import header_of_topology, write
 from barrierlab.model.render.html import block, paragraph, table
 from barrierlab.model.spec.attempts import Run
-from barrierlab.model.spec.history import Entry, History, entry_count, expanded
+from barrierlab.model.spec.history import Entry, History, entry_count
 from barrierlab.model.spec.invariants import Fold, Limits, Verdict, Violation, judge_attempts
 from barrierlab.model.spec.witness import CutWitness, witness
 from barrierlab.sim.checkpoint import figures
@@ -344,14 +344,7 @@ class Result:
     @cached_property
     def digest(self) -> str:
         """A digest of the journal: equal runs have equal digests, in every process."""
-        texts: dict[int, str] = {}  # one object is the subject of many entries, and its text is what costs
-        lines = []
-        for at_ns, verb, node, channel, subject in expanded(self._engine.rows):
-            text = texts.get(id(subject))
-            if text is None:
-                text = texts[id(subject)] = str(subject)
-            lines.append(f"{at_ns} {verb} {node} {channel} {text}")
-        return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+        return hashlib.blake2b(lines_of_rows(self._engine.rows).encode(), digest_size=16).hexdigest()
 
     def trace(self) -> str:
         """The journal as text: `model.checkpoint.trace.read` reads it back, and `judged` judges it again.
@@ -586,6 +579,26 @@ class Result:
                 f"there is no checkpoint {checkpoint_id} in this run; allowed: {', '.join(map(str, records))}"
             )
         return records[checkpoint_id]
+
+
+def lines_of_rows(rows: Iterable[Entry]) -> str:
+    """The entries for which `rows` stand, a line each, as the digest of a journal is made of them."""
+    texts: dict[int, str] = {}  # one object is the subject of many rows, and its text is what costs
+    lines = []
+    for at_ns, verb, node, channel, subject in rows:
+        text = texts.get(id(subject))
+        if text is None:
+            text = texts[id(subject)] = str(subject)
+        if verb == "pass":
+            lines.append(
+                f"{at_ns} >deliver {node} {channel} None\n"
+                f"{at_ns} take {node} {channel} {text}\n{at_ns} deliver {node} {channel} {text}"
+            )
+        elif verb == "push":
+            lines.append(f"{at_ns} >push {node} None None\n{at_ns} send {node} {channel} {text}")
+        else:
+            lines.append(f"{at_ns} {verb} {node} {channel} {text}")
+    return "\n".join(lines)
 
 
 def limits_of(scenario: Scenario) -> Limits:

@@ -16,7 +16,7 @@ from barrierlab.model.spec.invariants import Verdict
 from barrierlab.model.spec.settled import RunningJudge
 from barrierlab.sim.checkpoint.critical_path import Journal
 from barrierlab.sim.checkpoint.engine import Engine
-from barrierlab.sim.checkpoint.result import Result, collector_paused, fold_of, guarantees_of, limits_of
+from barrierlab.sim.checkpoint.result import Result, collector_paused, fold_of, guarantees_of, limits_of, lines_of_rows
 from barrierlab.sim.scenario.file import ScenarioError
 from barrierlab.sim.scenario.settings import Scenario
 
@@ -53,18 +53,10 @@ class Stream:
             return
         self.judge.read(rows)
         self.journal.read(rows)
-        entries = list(expanded(rows))
-        texts: dict[int, str] = {}  # one object is the subject of many entries, and its text is what costs
-        lines = [""] if self.entry_count else []
-        for at_ns, verb, node, channel, subject in entries:
-            text = texts.get(id(subject))
-            if text is None:
-                text = texts[id(subject)] = str(subject)
-            lines.append(f"{at_ns} {verb} {node} {channel} {text}")
-        self._digest.update("\n".join(lines).encode())
+        self._digest.update((("\n" if self.entry_count else "") + lines_of_rows(rows)).encode())
         self.entry_count += entry_count(rows)
         if self._write is not None:
-            self._write(entries)
+            self._write(list(expanded(rows)))
 
     @property
     def digest(self) -> str:

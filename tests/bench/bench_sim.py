@@ -1,7 +1,7 @@
 """The cost of a simulated message, as a multiple of two models of the same job in the same run.
 
     python -m tests.bench.bench_sim [--messages N] [--rounds N] [JOB ...]
-
+    python -m tests.bench.bench_sim --streamed N [--events]     the chain with its journal given away: memory
 The models are what one would write without this package: SimPy processes with a `simpy.Store` before each task, and
 one function over `heapq`. Both have the job's services, routes and room in queues; neither has checkpoints, a journal
 or a verdict. The jobs: a chain of four tasks, a diamond, a shuffle between 16 and 16 tasks with unaligned checkpoints,
@@ -14,6 +14,7 @@ import argparse
 import gc
 import heapq
 import random
+import resource
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -317,13 +318,40 @@ def ratios(messages: int = 4000, rounds: int = 8) -> list[Ratio]:
     return found
 
 
+def streamed(messages: int, events: bool) -> str:
+    """Simulate and judge the chain with its journal given away, to a Parquet file or to nobody; the line to print."""
+    from barrierlab.sim.checkpoint.streamed import run_streamed
+    from barrierlab.sim.sweep.journal import EventsFile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tandem.toml"
+        path.write_text(tandem(messages)[0], encoding="utf-8")
+        scenario, began = load(path), process_time()
+        if events:
+            with EventsFile(Path(folder) / "events.parquet") as file:
+                result = run_streamed(scenario, 1, file.write)
+            size = f", {(Path(folder) / 'events.parquet').stat().st_size / 1e6:.0f} MB of Parquet"
+        else:
+            result, size = run_streamed(scenario, 1), ""
+    spent_s, most = process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        f"{messages:,} messages, {result.entry_count:,} entries, {result.verdict}: {most:.0f} MiB resident at most, "
+        f"{spent_s:.0f} CPU s ({spent_s / messages * 1e6:.1f} us a message){size}"
+    )
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of {', '.join(JOBS)} (default: all)")
     parser.add_argument("--messages", type=int, default=20_000, metavar="N", help="of the sources (default: 20000)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="interleaved rounds (default: 3)")
+    parser.add_argument("--streamed", type=int, metavar="N", help="the chain, with its journal given away")
+    parser.add_argument("--events", action="store_true", help="with --streamed: to a Parquet file")
     asked = parser.parse_args()
+    if asked.streamed is not None:
+        print(streamed(asked.streamed, asked.events))
+        return
     print("| job | simulated, us a message | with its verdict | SimPy stores | bare loop | times the stores' speed |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name in asked.jobs or JOBS:
