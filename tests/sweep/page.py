@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+import pytest
+
 
 class Page(HTMLParser):
     """The parts of a page."""
@@ -56,10 +58,23 @@ def stands_alone(text, sections):
         assert f">{title}</h2>" in text
 
 
-def rounded(value, directory=None):
-    """The same with numbers to nine digits: sums of the same numbers in another order; and without the directory."""
-    if isinstance(value, dict):
-        return {key: rounded(each, directory) for key, each in value.items() if (key, each) != ("out", directory)}
-    if isinstance(value, list):
-        return [rounded(each, directory) for each in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+def alike(found, expected):
+    """Assert that two analyses are the same, but for the last digits of sums of the same numbers in another order.
+
+    Numbers that are rounded first are no measure: a half in the digit after the last may go either way.
+    """
+    found, expected = dict(_flat(found)), dict(_flat(expected))
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        assert found[key] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value), key
+    return len(found)
+
+
+def _flat(value, path=()):
+    """Each plain value in a nest of them, with the way to it."""
+    if isinstance(value, dict | list | tuple):
+        yield (*path, "size"), len(value)
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _flat(each, (*path, key))
+    else:
+        yield path, value

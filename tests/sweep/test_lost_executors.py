@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from page import rounded
+from page import alike
 
 from barrierlab.sim.sweep.store import Store
 
@@ -105,4 +105,4 @@ def test_queries_lose_and_double_no_row(swept, name):
     there, here = json.loads(out), json.loads(plain)
     assert there.pop("engine", "Spark") == "Spark"
     here.pop("engine", None)
-    assert rounded(there) == rounded(here)
+    assert alike(there, here)
