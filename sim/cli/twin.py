@@ -133,7 +133,7 @@ def predict_command(
     """
     from barrierlab.sim.twin.calibrate import observed_from
     from barrierlab.sim.twin.observed import departures
-    from barrierlab.sim.twin.predict import beside, predict
+    from barrierlab.sim.twin.predict import TAKEN, beside, completed, predict
     from barrierlab.sim.twin.profile import read_profile
 
     profile, settings = read_profile(costs), read_settings(pairs)
@@ -159,6 +159,8 @@ def predict_command(
     if against:
         rows = beside(rows, measured)
     outside = list(profile.outside(job))
+    if completed(profile, job) is not profile:
+        outside.append(TAKEN)
     unknown = list(dict.fromkeys(row.statistic for row in rows if not row.is_known))
     if unknown:
         outside.append(f"{', '.join(unknown)}: no such job was measured; the interval is of the runs alone")

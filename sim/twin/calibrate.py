@@ -273,7 +273,10 @@ ESTIMATORS: Mapping[str, tuple[str, Estimator]] = {
 }
 """The costs: the key of a scenario that each sets, and what its rows are."""
 SETS = {name: sets for name, (sets, _) in ESTIMATORS.items()} | {"channel_state": "checkpoint.channel_state_s"}
-UNSEEN = {"unaligned_begin": "no two unaligned checkpoints show it; taken as begin"}
+UNSEEN = {
+    "unaligned_begin": "no two unaligned checkpoints show it; predict takes that of sim/data/flink",
+    "channel_state": "no two parts of these runs have any; predict takes that of sim/data/flink, if unaligned_begin is",
+}
 NEVER = {
     "flush_lateness": "no statistic of a checkpoint has it; the scenario's own flush_late_s stands",
 }

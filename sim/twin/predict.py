@@ -19,9 +19,11 @@ from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError
 from barrierlab.sim.twin.errors import ErrorTerm, kind_of, regime, shipped
 from barrierlab.sim.twin.observed import STEADY, ObservedCheckpoint, ObservedJob, Subtask
-from barrierlab.sim.twin.profile import Profile
+from barrierlab.sim.twin.profile import Profile, shipped_profile
 
 RUNS = 19
+OF_UNALIGNED = ("unaligned_begin", "channel_state")
+TAKEN = "what unaligned parts cost: no run calibrated on has one; taken from sim/data/flink, with its spread"
 WHOLE = {"end to end": "end_to_end_ms", "persisted": "persisted_bytes", "processed": "processed_bytes"}
 OF_OPERATOR = {"start delay": "start_delay_ms", "alignment": "alignment_ms"}
 OF_OPERATOR |= {"persisted": "persisted_bytes", "processed": "processed_bytes"}
@@ -110,11 +112,24 @@ def _simulated(name: str, settings: Mapping[str, Any], seed: int) -> tuple[list[
     return checkpoints, (result.piles_up_share or 0.0) >= OVERLOADED
 
 
+def completed(profile: Profile, job: Scenario) -> Profile:
+    """Return the profile with what unaligned parts cost: of the measured cluster, if neither it nor the job says."""
+    own = job.checkpoint.unaligned_begin_s or job.checkpoint.channel_state_s.mean
+    links = [channel.unaligned_barrier_latency_s for channel in job.channels.values()]
+    if not job.mode.goes_unaligned or any(name in profile.costs for name in OF_UNALIGNED) or own or any(links):
+        return profile
+    usual = shipped_profile(all(channel.local for channel in job.channels.values()))
+    costs = {name: usual.costs[name] for name in OF_UNALIGNED}
+    rates = {name: number for name, number in usual.numbers.items() if name == "channel_state_rate"}
+    return replace(profile, costs={**profile.costs, **costs}, numbers={**profile.numbers, **rates})
+
+
 def simulated_figures(
     name: str, settings: Mapping[str, Any], profile: Profile, runs: int
 ) -> tuple[dict[Name, tuple[float, ...]], str]:
     """Return the values of each statistic over so many runs, with the seeds 1, 2, ..., and what rules the job."""
     job = load(name, settings, kind=Scenario)
+    profile = completed(profile, job)
     found: dict[Name, list[float]] = {}
     saturated = 0
     for seed in range(1, runs + 1):

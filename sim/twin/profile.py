@@ -11,6 +11,8 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -195,6 +197,13 @@ def read_profile(path: Path) -> Profile:
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
         what = f"the key {wrong} is missing" if isinstance(wrong, KeyError) else f"{type(wrong).__name__} {wrong}"
         raise TwinError(f"{path}: no cost profile: {what}; {HINT}") from wrong
+
+
+@cache
+def shipped_profile(is_local: bool) -> Profile:
+    """Return the profile of the measured cluster, within a process or between processes."""
+    place = "local" if is_local else "remote"
+    return read_profile(Path(str(files("barrierlab.sim") / "data" / "flink" / f"costs_{place}.toml")))
 
 
 def _keys(sets: str, scenario: Scenario) -> list[str]:
