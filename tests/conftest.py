@@ -52,6 +52,7 @@ LONGEST = (
     "tests/sweep/test_analyse.py",
     "tests/sim/test_predict.py",
     "tests/sim/test_ask.py",
+    "tests/compiled/test_compiled.py",  # with the slow tests
 )
 """The files that take longest, the longest first: begun last, one of them would leave the other workers idle."""
 

@@ -72,7 +72,7 @@ def python(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("folder", ["tests/impl", "tests/control", "tests/join", "tests/model"])
+@pytest.mark.parametrize("folder", ["tests/impl", "tests/model"])
 def test_the_quick_tests_pass(compiled: Path, folder: str) -> None:
     """A class that is compiled would do something else than its source says."""
     quick = ("-q", "-x", "-p", "no:cacheprovider", "-o", "pythonpath=.", "-m", "not slow and not spark", folder)
