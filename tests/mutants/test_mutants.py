@@ -68,7 +68,7 @@ def test_a_module_that_is_none_is_an_error(capsys: pytest.CaptureFixture[str]) -
     ("old", "new", "invariant"),
     [
         ("self.port.forward(barrier)\n            self.aligner", "self.aligner", "TABLE"),
-        ("_PASS = AlignmentAction.PASS_THROUGH", "_PASS = AlignmentAction.NO_SUCH_ACTION", "RAISED"),
+        ("_PASS: Final = AlignmentAction.PASS_THROUGH", "_PASS: Final = AlignmentAction.NO_SUCH_ACTION", "RAISED"),
         ("step = self.aligner.drain_next(now_ns)", "step = self.aligner.drain_next(1 / 0)", "TABLE"),
         ("step = self.aligner.drain_next(now_ns)", "step = iter(int, 1) and [1 for _ in iter(int, 1)]", "TIMEOUT"),
     ],
@@ -82,7 +82,7 @@ def test_a_mistake_is_noticed(checking: Run, old: str, new: str, invariant: str)
 
 def test_what_is_no_mistake_is_not_noticed(checking: Run) -> None:
     """A run that notices everything has planted nothing."""
-    [result] = checking.results([of_gate("_PASS = ", "_ANOTHER = 1\n_PASS = ")])
+    [result] = checking.results([of_gate("_PASS: Final = ", "_ANOTHER = 1\n_PASS: Final = ")])
     assert (result.verdict, result.buffered) == (SURVIVED, [SCOPE])
 
 
@@ -97,13 +97,13 @@ def test_what_no_scope_reaches_is_not_noticed(checking: Run) -> None:
 def test_what_is_known_is_not_checked_again(checking: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that was interrupted would restart from the initial state; or one of other code would be taken for this
     one."""
-    mutant = of_gate("_PASS = ", "_KNOWN = 1\n_PASS = ")
+    mutant = of_gate("_PASS: Final = ", "_KNOWN = 1\n_PASS: Final = ")
     [before] = checking.results([mutant])
     again = Run(SCOPE, checking.folder, checking.folder / "again", 1)
     monkeypatch.setattr(mutation.Tree, "check", lambda *_: pytest.fail("it is checked again"))
     assert list(again.results([mutant])) == [before]
     with pytest.raises(pytest.fail.Exception):
-        list(again.results([of_gate("_PASS = ", "_NEW = 1\n_PASS = ")]))
+        list(again.results([of_gate("_PASS: Final = ", "_NEW = 1\n_PASS: Final = ")]))
 
 
 def test_a_catch_by_wording_alone_is_counted_apart(checking: Run) -> None:
@@ -115,7 +115,7 @@ def test_a_catch_by_wording_alone_is_counted_apart(checking: Run) -> None:
     checking._judge(both, [words, cut])
     assert (alone.verdict, alone.invariant) == (BY_WORDING, "STORY")
     assert (both.verdict, both.invariant, both.scope) == (NOTICED, "CUT", "a world")
-    table = mutation.rows([of_gate("_PASS = ", "_A = 1\n_PASS = ")] * 2, [alone, both], Equivalents({}))
+    table = mutation.rows([of_gate("_PASS: Final = ", "_A = 1\n_PASS: Final = ")] * 2, [alone, both], Equivalents({}))
     assert [(row[NOTICED], row[BY_WORDING], row["share"]) for row in table] == [(1, 1, 50.0)] * 2
 
 
