@@ -75,6 +75,10 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
         checkpoint["max_buffer_per_input"] = 2
     if draw(st.booleans()):
         checkpoint["hold"] = "channel"
+    if draw(st.booleans()):
+        checkpoint["begin_s"] = 0.002
+    if protocol == "unaligned" and draw(st.booleans()):
+        checkpoint["aligned_checkpoint_timeout_s"] = 0.02
     fault = draw(st.sampled_from((None, *FAULTS)))
     return {
         "topology": topology,
