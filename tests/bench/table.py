@@ -170,7 +170,8 @@ the same figure: more is slower. Measured on: {about}.
 
 `make bench` prints every ratio; `make bench-compare` names each that became {tolerance} slower than this table has it,
 and fails then; `python -m tests.bench.table --write` keeps what it measures here. The column *compiled* is of a build
-from the same source by mypyc, where there is one.
+from the same source by mypyc, where there is one. `bench_sim`: below 1 is faster than a model of the same job that has
+neither checkpoints nor journal nor verdict; `python -m tests.bench.bench_sim` prints both, in microseconds a message.
 """
 
 
