@@ -32,7 +32,7 @@ from barrierlab.model.checkpoint.components import Components, MakeGate, with_al
 from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
 from barrierlab.model.checkpoint.hosting import ExternalError, being_made, brief, captured, methods_of, said
 from barrierlab.model.checkpoint.protocols import EXACT, protocol_of
-from barrierlab.model.checkpoint.refinement import GateMachine, GateMove, listed
+from barrierlab.model.checkpoint.refinement import Effects, GateMachine, GateMove, listed
 from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
@@ -762,10 +762,11 @@ def _forgotten(make: Callable[[], GateMachine], stimuli: Sequence[Stimulus], pro
                     other.gate.restore(captured)
                 if at >= length // 2:
                     again = _made(other, gone[-1], set())
-                    if again != first:
+                    if again != first and _in_words(again) != _in_words(first):
                         where = "; ".join(map(str, before)) or "nothing"
                         then = "; ".join(map(str, gone[len(before) :]))
-                        return f"restored after '{where}', at the end of '{then}' it says '{again}' for '{first}'"
+                        says = f"it says '{_in_words(again)}' for '{_in_words(first)}'"
+                        return f"restored after '{where}', at the end of '{then}' {says}"
         except ExternalError:
             raise
         except Exception:  # it has been restored nowhere: the exploration finds the shortest way there
@@ -783,12 +784,16 @@ def _any_move(chance: random.Random, stimuli: Sequence[Stimulus], closed: set[in
             return GateMove(stimulus, chance.choice((TAKEN, TAKEN, FAILED)))
 
 
-def _made(machine: GateMachine, move: GateMove, closed: set[int]) -> str:
-    """Return what it does and answers, in a line; an input whose end it has taken is closed."""
+def _made(machine: GateMachine, move: GateMove, closed: set[int]) -> tuple[Effects, tuple[object, ...]]:
+    """Return what it does and answers; an input whose end it has taken is closed."""
     effects = machine.made(move)
     stimulus = move.stimulus
     refused = bool(effects) and effects[0].verb == "refuse"
     if isinstance(stimulus, Arrival) and type(stimulus.message) is EndOfInput and not refused:
         closed.add(stimulus.input_id)
-    drained, deadline_ns, takes = _questions(machine)
+    return effects, _questions(machine)
+
+
+def _in_words(made: tuple[Effects, tuple[object, ...]]) -> str:
+    effects, (drained, deadline_ns, takes) = made
     return f"{listed(effects)}, {drained=}, {deadline_ns=}, {takes=}"
