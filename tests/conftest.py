@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,8 +98,8 @@ def forgotten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Forget the modules that a test has loaded from a folder of its own: the next test's may have the same name."""
     known, folders = set(sys.modules), tmp_path_factory.getbasetemp()
     yield
-    for name in [name for name in sys.modules if name not in known]:
+    for name in sys.modules.keys() - known:
         file = getattr(sys.modules[name], "__file__", None)
         if file and folders in Path(file).parents:
             del sys.modules[name]
-    sys.path[:] = [each for each in sys.path if folders not in Path(each).parents]
+    sys.path[:] = [each for each in sys.path if not each.startswith(f"{folders}{os.sep}")]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import doctest
 import re
+import shlex
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import ROOT, Block, blocks, departure, reader, sessions, typed
+from tests.sim.support import barrierlab
 
 OWN = {
     "docs/your-aligner.md": "tests/model/test_your_aligner.py",
@@ -30,17 +33,27 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def type_all(page: Path, folder: Path, environment: dict[str, str], is_slow: bool) -> None:
+Types = Callable[[str, Path, dict[str, str]], tuple[int, str, str]]
+"""Types a command: exit status, stdout and stderr."""
+
+
+def in_a_shell(text: str, folder: Path, environment: dict[str, str]) -> tuple[int, str, str]:
+    """Type it as a reader would."""
+    done = typed(text, folder, environment)
+    return done.returncode, done.stdout, done.stderr
+
+
+def type_all(page: Path, folder: Path, environment: dict[str, str], is_slow: bool, types: Types) -> None:
     """Type the blocks of a page one after the other, beside the repository's own files."""
     for entry in ROOT.iterdir():
         if not entry.name.startswith(".") and entry.name != "out":
             (folder / entry.name).symlink_to(entry)
     for block in blocks(page):
         if not block.is_left_out and (is_slow or not block.is_slow):
-            type_one(block, folder, environment)
+            type_one(block, folder, environment, types)
 
 
-def type_one(block: Block, folder: Path, environment: dict[str, str]) -> None:
+def type_one(block: Block, folder: Path, environment: dict[str, str], types: Types) -> None:
     """Type one block; what is wrong with it is an assertion."""
     kind, _, file = block.note.partition(": ")
     if block.language == "toml":
@@ -58,20 +71,36 @@ def type_one(block: Block, folder: Path, environment: dict[str, str]) -> None:
     else:
         assert block.language == "console", f"say `not typed: WHY` above it, or make it a console:\n{block.text}"
         for command, shown in sessions(block.text):
-            done = typed(command, folder, environment)
-            printed = done.stdout or done.stderr
+            status, out, err = types(command, folder, environment)
+            printed = out or err
             is_refused = bool(shown) and shown[0].startswith("barrierlab: ")
             is_broken = any("verdict: broken" in line for line in shown)
-            assert done.returncode == (2 if is_refused else int(is_broken)), f"{command}\n{printed}"
+            assert status == (2 if is_refused else int(is_broken)), f"{command}\n{printed}"
             assert not shown or departure(shown, printed) is None, f"{command}\n{printed}"
 
 
+@pytest.fixture(params=["in this process", pytest.param("in a shell", marks=pytest.mark.slow)])
+def types(request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Types:
+    """The means of typing a command: a shell, or this process, which need not start another one for each."""
+
+    def here(text: str, folder: Path, environment: dict[str, str]) -> tuple[int, str, str]:
+        program, *arguments = shlex.split(text)
+        if program != "barrierlab" or set(text) & set("|<>;&$*"):
+            return in_a_shell(text, folder, environment)
+        monkeypatch.chdir(folder)
+        return barrierlab(capfd, *arguments)
+
+    return in_a_shell if request.param == "in a shell" else here
+
+
 @pytest.mark.parametrize("page", TYPED, ids=name_of)
-def test_what_a_page_has_typed_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_page_has_typed_does_what_it_says(
+    page: Path, types: Types, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A reader would type a command that fails, or that prints something else."""
     folder = tmp_path / "checkout"
     folder.mkdir()
-    type_all(page, folder, reader(tmp_path, monkeypatch), is_slow=False)
+    type_all(page, folder, reader(tmp_path, monkeypatch), is_slow=False, types=types)
 
 
 @pytest.mark.slow
@@ -81,7 +110,7 @@ def test_so_does_what_takes_long(page: Path, tmp_path: Path, monkeypatch: pytest
     """A reader would wait for a command that fails, or that prints something else."""
     folder = tmp_path / "checkout"
     folder.mkdir()
-    type_all(page, folder, reader(tmp_path, monkeypatch), is_slow=True)
+    type_all(page, folder, reader(tmp_path, monkeypatch), is_slow=True, types=in_a_shell)
 
 
 def test_pages_are_typed() -> None:
