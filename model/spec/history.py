@@ -612,9 +612,10 @@ class History:
                     raise self._misplaced(entry)
                 sent = channel.sent
                 sent.append(subject)
-                if type(subject) is not event:
+                is_control = type(subject) is not event
+                if is_control:
                     if kind_of(subject) == "Event":
-                        event = type(subject)
+                        event, is_control = type(subject), False
                     else:
                         _send_control(channel, entry)
                 if len(sent) - len(channel.taken) > channel.most:
@@ -623,7 +624,7 @@ class History:
                 cause = task.cause
                 if cause is not None and cause != task.last_out[channel.output]:
                     _suspect(task, entry, task.last_out[channel.output], cause)
-                if type(subject) is not event:
+                if is_control:
                     _watch_control(channel, entry)
             elif verb == "pass" or verb == "deliver":
                 channel = channels[name]  # type: ignore[index]

@@ -175,10 +175,11 @@ class Engine:
             if warm_ns < until_ns:
                 clock.schedule(at_ns, self._note_queued)
         clock.schedule(until_ns, self._stop_triggers)
+        drain, rows = self._drain, self.rows
         while self.coordinator.running or not self._done():
             clock.step()
-            if self._drain is not None and len(self.rows) >= ROWS_IN_PIECE:
-                self._forget(self._drain)
+            if drain is not None and len(rows) >= ROWS_IN_PIECE:
+                self._forget(drain)
             if clock.now >= until_ns:
                 self.cut_off = bool(self.coordinator.running) and self._at_rest()
                 if self.cut_off or clock.next_ns() > self._last_ns():
