@@ -23,8 +23,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def looked_at(handle: int) -> None:
+    """Look at an open file for `os.fsync`, in a quick run: no test cuts the power, and each wait for the disk is some
+    milliseconds long. A test that asks what is synced, and when, has a substitute of its own.
+    """
+    os.fstat(handle)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     breadth.is_whole = "not slow" not in config.getoption("markexpr")
+    if not breadth.is_whole:
+        os.fsync = looked_at
     # How busy the machine is says nothing about the code. All else is as Hypothesis has chosen, for CI or not.
     settings.register_profile(
         "unhurried",
