@@ -77,11 +77,14 @@ class EventsFile:
     Raises
     ------
     ScenarioError
-        If it cannot be written.
+        If it cannot be written, or what has its name is a device or a pipe, which a rename would replace.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._draft = path, path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        target = Path(os.path.realpath(path))  # a link goes on pointing to the file that it names
+        if target.exists() and not target.is_file():
+            raise ScenarioError(f"--events {path}: is no file, and Parquet is written into nothing else; give a file")
+        self._path, self._draft = target, target.with_name(f".{target.name}.{os.getpid()}.tmp")
         self._count = 0
         self._schema = EVENTS.arrow().remove(0)
         self._writer: pq.ParquetWriter | None = None

@@ -163,6 +163,7 @@ READS["rerun", "scenario"] = [(lambda place: place / "job.toml", ("rerun", "swep
 
 TO_FILE = {
     ("run", "trace"): ("run", "job.toml", "--trace"),
+    ("run", "events"): ("run", "job.toml", "--events"),
     ("witness", "out"): ("witness", "run.trace", "--checkpoint", "1", "--out"),
     ("import", "out"): ("import", "flink", "answers.json", "--out"),
     ("calibrate", "out"): ("calibrate", "flink_chain", "--from", "tables", "--out"),
