@@ -124,6 +124,9 @@ def _moved(question: Question, bench: Bench, found: Analysed) -> tuple[list[Sens
     return moves, False
 
 
+NOTHING = "Nothing that was varied changes it."
+
+
 def _change(found: Analysed, moves: list[Sensitivity], left_out: bool) -> str:
     """Say which levers move the number, the strongest first, and which do not."""
     if not moves:
@@ -141,7 +144,8 @@ def _change(found: Analysed, moves: list[Sensitivity], left_out: bool) -> str:
     rest = [
         LEVERS[lever][0] for lever in dict.fromkeys(m.lever for m in moves) if lever not in {m.lever for m in named}
     ]
-    says = f"What would change it: {'; '.join(parts)}." if parts else "Nothing that was varied changes it."
+    nothing = "Nothing that was varied before the budget was used up changes it." if left_out else NOTHING
+    says = f"What would change it: {'; '.join(parts)}." if parts else nothing
     return says + (f" No effect beyond chance: 20 % of {', '.join(rest)}." if rest else "")
 
 

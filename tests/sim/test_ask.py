@@ -20,7 +20,7 @@ import barrierlab.sim.ask.bench as sim_ask_bench
 import barrierlab.sim.cli.ask as sim_cli_ask
 from barrierlab.sim.advise.simulated import FAILURES
 from barrierlab.sim.ask.analyses import ANALYSES, Analysed
-from barrierlab.sim.ask.answer import answered
+from barrierlab.sim.ask.answer import NOTHING, Sensitivity, _change, answered
 from barrierlab.sim.ask.bench import BATCH, Bench, Number, QuestionError, Serial
 from barrierlab.sim.ask.measures import MEASURES, age_ms, failing_every_ms, forced_aligned
 from barrierlab.sim.ask.question import Question, names, question_of, read
@@ -365,6 +365,17 @@ def test_what_would_change_it_is_computed() -> None:
     assert "time to write the state (-20% +7" in answer.change
     assert answer.change.endswith("No effect beyond chance: 20 % of arrivals.")
     assert answer.notes == (f"not answered: {question.also_missing}",)
+
+
+def test_a_budget_that_ends_early_leaves_what_would_change_it_open() -> None:
+    """An answer would say that nothing changes it, where little was tried."""
+    number = Number(1.0, 0.9, 1.1, "x", 5)
+    tried = [Sensitivity("load", 1.2, Number(0.0, -0.1, 0.1, "x", 5))]
+    found = Analysed({"growth": number}, "steady")
+    chance = " No effect beyond chance: 20 % of arrivals."
+    assert _change(found, tried, left_out=False) == f"{NOTHING}{chance}"
+    ended = "Nothing that was varied before the budget was used up changes it."
+    assert _change(found, tried, left_out=True) == f"{ended}{chance}"
 
 
 def test_the_closed_form_of_a_restart_loop() -> None:
