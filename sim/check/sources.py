@@ -107,8 +107,7 @@ def key_of(implementation: str = "", folder: str = "") -> VerdictKey:
 def external_modules() -> set[str]:
     """Return the names of the modules of this process whose code is neither ours nor installed."""
     files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
-    # Only of what is relative does the answer depend on the working directory.
-    return {name for name, path in files if path and _is_external_at(path if path[0] == "/" else os.path.abspath(path))}
+    return {name for name, path in files if path and _is_external_at(os.path.abspath(path))}
 
 
 @functools.cache  # asked of every module after every scope: resolving their links took a tenth of a second each time

@@ -79,8 +79,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("GITHUB_ACTIONS", "GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("engine_in_ci", "names_in_ci"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
     return tmp_path
 
 
