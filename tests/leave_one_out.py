@@ -199,10 +199,12 @@ def draw(residuals: Sequence[Residual]) -> None:
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
+    from barrierlab.sim.sweep.figures import COLOURS, MARKERS, MORE_COLOURS
+
     mpl.rcParams["svg.hashsalt"] = "leave one out"
     every = judged(residuals)
     kinds = dict.fromkeys(sorted(r.kind.split(": ")[1] for r, _, _ in every if r.kind.startswith(HEADLINES)))
-    colours = {kind: f"C{number}" for number, kind in enumerate(kinds)}
+    looks = dict(zip(kinds, zip(COLOURS + MORE_COLOURS, (*MARKERS, "X"), strict=False), strict=False))
     figure, places = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")
     for axes, head, unit, factor in zip(places, HEADLINES, ("duration, ms", "persisted, MB"), (1.0, 1e-6), strict=True):
         rows = [row for row in every if row[0].kind.startswith(head) and row[0].measured]
@@ -211,12 +213,13 @@ def draw(residuals: Sequence[Residual]) -> None:
             measured, predicted, half = zip(*own, strict=True)
             low = [min(width, 0.95 * value) for value, width in zip(predicted, half, strict=True)]
             name = kind.removeprefix(head)
-            bars = {"yerr": (low, half), "fmt": "o", "capsize": 2, "color": colours[name]}
+            colour, marker = looks[name]
+            bars = {"yerr": (low, half), "fmt": marker, "capsize": 2, "color": colour}
             axes.errorbar(measured, predicted, markersize=5, label=name, **bars)
         ends = [min(factor * r.measured for r, _, _ in rows), max(factor * r.measured for r, _, _ in rows)]
         axes.plot(ends, ends, color="0.6", zorder=0)
         axes.set(xscale="log", yscale="log", xlabel=f"measured {unit}", ylabel="predicted, 90 % interval")
-        axes.legend(fontsize=7, loc="lower right")
+        axes.legend(fontsize=7, loc="upper left")
     figure.savefig(PICTURE, metadata={"Date": None})
 
 
