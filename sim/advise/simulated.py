@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
@@ -98,23 +98,37 @@ def with_failures(
 
 
 def simulated(
-    scenario: Scenario, pieces: Pieces, mtbf_s: float, interval_s: float, seeds: int
+    scenario: Scenario,
+    pieces: Pieces,
+    mtbf_s: float,
+    interval_s: float,
+    seeds: int,
+    before_run: Callable[[], object] = int,
 ) -> tuple[list[SimulatedPoint], float]:
     """Return the points at half the interval, at it, and at double, and of how many events one is simulated.
 
-    A seed has the same failures at each interval.
+    A seed has the same failures at each interval. `before_run` is called before each run, and ends it all if it raises.
     """
     intervals_s = sorted({max(interval_s * by, pieces.least_s) for by in (0.5, 1.0, 2.0)})
     failing, times = with_failures(scenario, mtbf_s, intervals_s, seeds)
-    return [_point(failing, pieces, mtbf_s, each_s, range(1, seeds + 1)) for each_s in intervals_s], times
+    every = range(1, seeds + 1)
+    return [_point(failing, pieces, mtbf_s, each_s, every, before_run) for each_s in intervals_s], times
 
 
-def _point(failing: Scenario, pieces: Pieces, mtbf_s: float, interval_s: float, seeds: Sequence[int]) -> SimulatedPoint:
+def _point(
+    failing: Scenario,
+    pieces: Pieces,
+    mtbf_s: float,
+    interval_s: float,
+    seeds: Sequence[int],
+    before_run: Callable[[], object],
+) -> SimulatedPoint:
     from scipy.stats import t
 
     checkpoint = replace(failing.checkpoint, interval_s=interval_s, first_s=None)
     engines = [Engine(replace(failing, checkpoint=checkpoint), seed) for seed in seeds]
     for engine in engines:
+        before_run()
         engine.run()
     shares = [_useful_share(engine, pieces) for engine in engines]
     half = float(t.ppf((1 + CONFIDENCE) / 2, len(shares) - 1)) * stdev(shares) / math.sqrt(len(shares))

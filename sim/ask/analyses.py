@@ -444,6 +444,7 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     def advised(changes: Changes, seeds: Sequence[int]) -> list[tuple[Pieces, Advice]]:
         found = []
         for seed in seeds:
+            bench.check_time()
             pieces = measured(replace(bench.loaded(changes), seed=seed))
             found.append((pieces, advise(pieces, mtbf_s, None)))
         return found
@@ -480,7 +481,7 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     rows: list[Cells] = [{"interval_s": at, "lost": 1 - utilisation_at(pieces, mtbf_s, at)} for at in curve]
     notes = []
     try:
-        points, _ = simulated(bench.loaded({}), pieces, mtbf_s, first.interval_s, BATCH)
+        points, _ = simulated(bench.loaded({}), pieces, mtbf_s, first.interval_s, BATCH, bench.check_time)
         for point in points:
             lost = 1 - point.utilisation
             bounds = (lost - point.half_width, lost + point.half_width)
@@ -491,6 +492,9 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     except NoAdviceError as none:
         numbers["simulated"] = "not simulated"
         notes.append(str(none))
+    except OutOfTimeError:
+        numbers["simulated"] = "not simulated"
+        notes.append("not simulated: the budget was used up")
     return Analysed(numbers, "bound" if first.limit else "found", moved, rows, notes)
 
 

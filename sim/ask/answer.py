@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from textwrap import shorten
@@ -87,7 +88,7 @@ def answered(question: Question, bench: Bench) -> Answer:
     analyse, _ = ANALYSES[question.analysis["name"]]
     found = analyse(bench, question.analysis)
     words = {name: each if isinstance(each, str) else text_of(each) for name, each in found.numbers.items()}
-    sentence = question.answer[found.case].format(**words)
+    sentence = _with_sameness_once(question.answer[found.case].format(**words))
     moves, left_out = _moved(question, bench, found)
     notes = [*found.notes]
     if bench.cut_short:
@@ -102,6 +103,21 @@ def answered(question: Question, bench: Bench) -> Answer:
     return Answer(
         question, bench.scenario.name, found.case, sentence, change, found, tuple(moves), tuple(notes), bench.runs
     )
+
+
+_SAME = re.compile(r" \((the same in \d+ runs)\)")
+
+
+def _with_sameness_once(sentence: str) -> str:
+    """Return a sentence that says at its end, not after each number, that its numbers are the same in all runs.
+
+    >>> _with_sameness_once("From 1 s (the same in 5 runs) to 2 s (the same in 5 runs).")
+    'From 1 s to 2 s. A measured number without an interval is the same in 5 runs.'
+    """
+    found = _SAME.findall(sentence)
+    if len(found) < 2:
+        return sentence
+    return f"{_SAME.sub('', sentence)} A measured number without an interval is {found[0]}."
 
 
 def _moved(question: Question, bench: Bench, found: Analysed) -> tuple[list[Sensitivity], bool]:

@@ -227,6 +227,11 @@ class Bench:
             self.on_runs(len(self._kept))
         return [self._kept[name, seed] for seed in seeds]
 
+    def check_time(self) -> None:
+        """Raise OutOfTimeError if the budget is used up: for what is computed beside `facts`."""
+        if time.monotonic() > self._until:
+            raise OutOfTimeError
+
     def known(self, changes: Changes) -> list[Facts]:
         """Return the facts of the runs with changes that there were."""
         name = json.dumps(self.settings(changes), sort_keys=True)

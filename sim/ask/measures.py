@@ -376,6 +376,8 @@ CLOSED: dict[str, tuple[str, Callable[[Scenario], float]]] = {
     "load": ("", lambda scenario: bottleneck(scenario)[1]),
     "looping": ("%", looping),
     "detected": ("ms", detected_ms),
+    "tolerable": ("", lambda scenario: float(scenario.checkpoint.tolerable_failures or 0)),
+    "enough": ("", lambda scenario: float((scenario.checkpoint.tolerable_failures or 0) + 1)),
     "lag_predicted": ("ms", lag_predicted_ms),
 }
 """By name: unit, and the closed form of a scenario."""

@@ -213,6 +213,7 @@ def test_q11_is_the_mean_wait_for_failures_in_a_row() -> None:
     assert at(q11, "every") == pytest.approx(at(q11, "predicted"), rel=0.1)
     assert at(q11, "loops") == pytest.approx(at(q11, "looping"), rel=0.2)
     assert at(q11, "stuck") == pytest.approx(at(q11, "detected"), rel=0.05)
+    assert (at(q11, "tolerable"), at(q11, "enough")) == (1, 2)
 
 
 @pytest.mark.slow
@@ -365,6 +366,27 @@ def test_what_would_change_it_is_computed() -> None:
     assert "time to write the state (-20% +7" in answer.change
     assert answer.change.endswith("No effect beyond chance: 20 % of arrivals.")
     assert answer.notes == (f"not answered: {question.also_missing}",)
+    assert answer.sentence.endswith(" come one at a time. A measured number without an interval is the same in 5 runs.")
+    assert answer.sentence.count("the same in 5 runs") == 1
+
+
+def test_a_budget_ends_what_is_computed_beside_the_runs() -> None:
+    """A question would go on for minutes after its budget."""
+    question = question_of("Q9")
+    own = bench(question)
+    asked = 0
+
+    def check_time() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > len(sim_ask_analyses.SEEDS) + 1:  # the pieces of each seed, and one run with failures
+            raise sim_ask_bench.OutOfTimeError
+
+    own.check_time = check_time  # type: ignore[method-assign]
+    answer = answered(question, own)
+    assert answer.found.numbers["simulated"] == "not simulated"
+    assert answer.notes == ("not simulated: the budget was used up",)
+    assert answer.change == "What would change it was not looked at: the budget was used up."
 
 
 def test_a_budget_that_ends_early_leaves_what_would_change_it_open() -> None:
