@@ -45,15 +45,20 @@ class Asked(NamedTuple):
 
 
 def measured(*arguments: str) -> Used:
-    """Run `python -m tests.bench.bench_sweep do ARGUMENTS`, and look at its processes ten times a second."""
+    """Run `python -m tests.bench.bench_sweep do ARGUMENTS`, and look at its processes ten times a second.
+
+    Memory is asked for once a second: the kernel walks all pages of a process for it, of a JVM for 10 ms.
+    """
     start, cpu, peak, family = time.monotonic(), dict[int, float](), 0.0, set[int]()
+    looked = 0
     command = [sys.executable, "-m", "tests.bench.bench_sweep", "do", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         family.add(process.pid)
         while process.poll() is None:
-            now = of_family(family)
-            cpu |= {pid: seconds for pid, (seconds, _) in now.items()}
-            peak = max(peak, sum(mb for _, mb in now.values()))
+            cpu |= cpu_of(family)
+            if looked % 10 == 0:
+                peak = max(peak, sum(map(mb_of, sorted(family))))
+            looked += 1
             time.sleep(0.1)
         said = process.stdout.read() if process.stdout else ""
     if process.returncode:
@@ -61,23 +66,28 @@ def measured(*arguments: str) -> Used:
     return Used(time.monotonic() - start, sum(cpu.values()), peak, said.strip())
 
 
-def of_family(family: set[int]) -> dict[int, tuple[float, float]]:
-    """CPU seconds and MB (shared pages by their share) of each process of a family, to which children are added."""
+def cpu_of(family: set[int]) -> dict[int, float]:
+    """CPU seconds of each process of a family, to which children are added."""
     found = {}
     tick = os.sysconf("SC_CLK_TCK")
     for pid in sorted(int(folder.name) for folder in Path("/proc").glob("[0-9]*")):
-        folder = Path("/proc", str(pid))
         try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if pid not in family and int(fields[1]) not in family:
-                continue
-            family.add(pid)
-            lines = (folder / "smaps_rollup").read_text().splitlines()
-            mb = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
-            found[pid] = ((int(fields[11]) + int(fields[12])) / tick, mb)
-        except (OSError, StopIteration, ValueError, IndexError):
+            fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+        except OSError:
             continue  # it has just ended
+        if pid in family or int(fields[1]) in family:
+            family.add(pid)
+            found[pid] = (int(fields[11]) + int(fields[12])) / tick
     return found
+
+
+def mb_of(pid: int) -> float:
+    """MB of a process, shared pages by their share; 0 if it has ended."""
+    try:
+        lines = Path("/proc", str(pid), "smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return 0.0
 
 
 # What is measured.
