@@ -320,20 +320,21 @@ def made(asked: Asked, name: str, kind: str, size: int) -> Path:
 
 
 def model(asked: Asked) -> None:
-    """The cost model of `docs/scale.md`: constants from sweeps of 2,000 runs, and a hundred thousand runs beside it."""
-    runs, small = int(MODELLED * asked.share), 2000
-    rows, many = (sum(map(len, rows_of_run(1, checkpoints, 3).values())) for checkpoints in (4, 40))
+    """The cost model of `docs/scale.md`: constants from 2,000 and 10,000 runs, and a hundred thousand beside it."""
+    runs, small, large = int(MODELLED * asked.share), 2_000, 10_000
+    rows, most_rows = (sum(map(len, rows_of_run(1, checkpoints, 3).values())) for checkpoints in (4, 40))
     for where in asked.of("processes[2]", "local[2]"):
         found = {}
-        for kind, count in (("tiny_run", small), ("wordy_run", small), ("tiny_run", 2 * small), ("tiny_run", runs)):
+        for kind, count in (("tiny_run", small), ("wordy_run", small), ("tiny_run", large), ("tiny_run", runs)):
             folder = asked.folder / f"{where} {kind} {count}"
             used = measured("sweep", str(folder), where, str(count), kind)
             show(f"{count:,} runs of 1 ms on {where} ({kind})", used)
             found[kind, count] = (*map(float, used.said.split()), used.cpu_s)
             shutil.rmtree(folder)
-        few, double, wordy = found["tiny_run", small], found["tiny_run", 2 * small], found["wordy_run", small]
+        few, many, wordy = found["tiny_run", small], found["tiny_run", large], found["wordy_run", small]
         for step, word in enumerate(("planned, s", "run, s", "brought together, s", "CPU, s")):
-            a_run, a_row = (double[step] - few[step]) / small, (wordy[step] - few[step]) / (small * (many - rows))
+            a_run = (many[step] - few[step]) / (large - small)
+            a_row = (wordy[step] - few[step]) / (small * (most_rows - rows))
             predicted = few[step] + a_run * (runs - small)
             print(
                 f"  {word:20} {1e6 * a_run:7.1f} us a run, of it {1e6 * a_row:6.2f} us a row; "
