@@ -9,49 +9,30 @@ processor goes by this table on its own. A signal without alignment, an instant 
 
 from __future__ import annotations
 
-from barrierlab.model.control.table_actions import (
-    abort_all,
-    arrive,
-    begin,
-    close_it,
-    complete,
-    complete_all_that_is_in,
-    fail_by_duplicate,
-    fail_by_overlap,
-)
-from barrierlab.model.control.table_guards import (
-    abort,
-    ahead_of_the_others,
-    close,
-    in_its_turn,
-    last_outstanding,
-    nothing_pending,
-    of_a_newer_barrier,
-    of_no_newer_barrier,
-    others_to_come,
-    out_of_turn,
-    something_pending,
-)
+from barrierlab.model.control import table_actions as do
+from barrierlab.model.control import table_guards as on
 from barrierlab.model.explore.table import Row, Table
 
 # fmt: off
 CONTROL = Table(
     # How a barrier begins, goes on and is complete; skew is normal (rule 25):
-    Row("first copy",               (of_a_newer_barrier, nothing_pending, others_to_come),  (begin, arrive)),
-    Row("only copy",                (of_a_newer_barrier, nothing_pending, last_outstanding), (begin, arrive, complete)),
-    Row("copy ahead of the others", (of_a_newer_barrier, ahead_of_the_others),              (begin, arrive)),
-    Row("one more copy",            (in_its_turn, others_to_come),                          (arrive,)),
-    Row("last copy",                (in_its_turn, last_outstanding),                        (arrive, complete)),
+    Row("first copy",               (on.of_a_newer_barrier, on.nothing_pending, on.others_to_come),
+                                                                                                 (do.begin, do.arrive)),
+    Row("only copy",                (on.of_a_newer_barrier, on.nothing_pending, on.last_outstanding),
+                                                                                    (do.begin, do.arrive, do.complete)),
+    Row("copy ahead of the others", (on.of_a_newer_barrier, on.ahead_of_the_others),             (do.begin, do.arrive)),
+    Row("one more copy",            (on.in_its_turn, on.others_to_come),                                  (do.arrive,)),
+    Row("last copy",                (on.in_its_turn, on.last_outstanding),                    (do.arrive, do.complete)),
     # What no order of arrivals allows (rules 24 and 25):
-    Row("overlap",                  (of_a_newer_barrier, out_of_turn),                      (fail_by_overlap,)),
-    Row("duplicate",                (of_no_newer_barrier,),                                 (fail_by_duplicate,)),
+    Row("overlap",                  (on.of_a_newer_barrier, on.out_of_turn),                     (do.fail_by_overlap,)),
+    Row("duplicate",                (on.of_no_newer_barrier,),                                 (do.fail_by_duplicate,)),
     # A closed upstream has delivered everything (rule 26):
-    Row("close between barriers",   (close, nothing_pending),                               (close_it,)),
-    Row("close for a copy",         (close, something_pending, others_to_come),             (close_it,)),
-    Row("close for the last copy",  (close, something_pending, last_outstanding),
-                                                                             (close_it, complete_all_that_is_in)),
+    Row("close between barriers",   (on.close, on.nothing_pending),                                     (do.close_it,)),
+    Row("close for a copy",         (on.close, on.something_pending, on.others_to_come),                (do.close_it,)),
+    Row("close for the last copy",  (on.close, on.something_pending, on.last_outstanding),
+                                                                             (do.close_it, do.complete_all_that_is_in)),
     # What is pending when the processor ends (S-07):
-    Row("abort",                    (abort,),                                               (abort_all,)),
+    Row("abort",                    (on.abort,),                                                       (do.abort_all,)),
     theory=__doc__,
     not_said="""\
 - What a processor does with a complete barrier, and when it forwards it: `barrierlab.impl.control.processor`.

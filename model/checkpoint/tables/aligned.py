@@ -9,71 +9,36 @@ place and takes its effect when it is drained. An end of input is a barrier.
 
 from __future__ import annotations
 
-from barrierlab.model.checkpoint.tables.actions import (
-    begin,
-    block,
-    close,
-    complete,
-    decline_too_much_buffered,
-    deliver,
-    drain_one,
-    end_input,
-    forward,
-    mark,
-    refuse,
-    resume,
-    snapshot,
-)
+from barrierlab.model.checkpoint.tables import actions as do
+from barrierlab.model.checkpoint.tables import guards as on
 from barrierlab.model.checkpoint.tables.common import ABORT, COMMON, NOT_SAID
-from barrierlab.model.checkpoint.tables.guards import (
-    barrier,
-    between_checkpoints,
-    clock,
-    drain,
-    during_a_checkpoint,
-    end,
-    event,
-    has_to_wait,
-    image_taken,
-    its_barrier_missing,
-    last_outstanding,
-    may_not_overtake,
-    no_contradiction,
-    nothing_due,
-    of_a_newer_checkpoint,
-    of_the_pending_checkpoint,
-    others_to_come,
-    output_passed,
-    something_to_drain,
-    takes_effect,
-    too_much_buffered,
-)
 from barrierlab.model.explore.table import Row, Table
 
 # fmt: off
 ALIGNED = Table(
     # What to do with an event whose turn it is, and if nothing more can be buffered:
-    Row("event",             (event, takes_effect),                                                (deliver,)),
-    Row("too much buffered",     (has_to_wait, too_much_buffered),          (refuse, decline_too_much_buffered,
-    *ABORT)),
+    Row("event",               (on.event, on.takes_effect),                                              (do.deliver,)),
+    Row("too much buffered",   (on.has_to_wait, on.too_much_buffered),
+                                                                     (do.refuse, do.decline_too_much_buffered, *ABORT)),
     # How a checkpoint begins, goes on and ends well:
-    Row("first barrier",     (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, others_to_come),
-                                                                                    (begin, mark, block)),
-    Row("only barrier",      (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, last_outstanding),
-                                                                                    (begin, mark, block, snapshot)),
-    Row("one more barrier",  (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_missing, no_contradiction,
-                              others_to_come),                                      (mark, block)),
-    Row("last barrier",      (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_missing, no_contradiction,
-                              last_outstanding),                                    (mark, block, snapshot)),
-    Row("end for a barrier", (end, takes_effect, during_a_checkpoint, others_to_come),             (end_input,)),
-    Row("end for the last",  (end, takes_effect, during_a_checkpoint, last_outstanding),  (end_input, snapshot)),
-    Row("image",             (image_taken,),                                  (forward, complete, resume, close)),
+    Row("first barrier",       (on.barrier, on.takes_effect, on.of_a_newer_checkpoint, on.between_checkpoints,
+                                on.others_to_come),                                      (do.begin, do.mark, do.block)),
+    Row("only barrier",        (on.barrier, on.takes_effect, on.of_a_newer_checkpoint, on.between_checkpoints,
+                                on.last_outstanding),                       (do.begin, do.mark, do.block, do.snapshot)),
+    Row("one more barrier",    (on.barrier, on.takes_effect, on.of_the_pending_checkpoint, on.its_barrier_missing,
+                                on.no_contradiction, on.others_to_come),                           (do.mark, do.block)),
+    Row("last barrier",        (on.barrier, on.takes_effect, on.of_the_pending_checkpoint, on.its_barrier_missing,
+                                on.no_contradiction, on.last_outstanding),            (do.mark, do.block, do.snapshot)),
+    Row("end for a barrier",   (on.end, on.takes_effect, on.during_a_checkpoint, on.others_to_come),   (do.end_input,)),
+    Row("end for the last",    (on.end, on.takes_effect, on.during_a_checkpoint, on.last_outstanding),
+                                                                                           (do.end_input, do.snapshot)),
+    Row("image",               (on.image_taken,),                       (do.forward, do.complete, do.resume, do.close)),
     # What was buffered goes, one message at a time, and is looked up again:
-    Row("drain",           (drain, something_to_drain),                                      (drain_one,)),
+    Row("drain",               (on.drain, on.something_to_drain),                                      (do.drain_one,)),
     # What does not concern who aligns:
-    Row("overtaking rejected",       (may_not_overtake,),                                                  (refuse,)),
-    Row("nothing due",       (clock, nothing_due),                                                 ()),
-    Row("output passed",     (output_passed,),                                                     ()),
+    Row("overtaking rejected", (on.may_not_overtake,),                                                    (do.refuse,)),
+    Row("nothing due",         (on.clock, on.nothing_due),                                                          ()),
+    Row("output passed",       (on.output_passed,),                                                                 ()),
     *COMMON,
     theory=__doc__,
     not_said=NOT_SAID,

@@ -9,90 +9,60 @@ message more than may be buffered (rule 7). A task that may not go unaligned ali
 
 from __future__ import annotations
 
-from barrierlab.model.checkpoint.tables.actions import (
-    begin,
-    block,
-    close,
-    complete,
-    decline_too_much_buffered,
-    end_input,
-    forward,
-    go_unaligned,
-    mark,
-    pass_the_flag_on,
-    record_what_it_passed,
-    refuse,
-    resume,
-    snapshot,
-    switch,
-)
+from barrierlab.model.checkpoint.tables import actions as do
+from barrierlab.model.checkpoint.tables import guards as on
 from barrierlab.model.checkpoint.tables.common import ABORT, COMMON, NOT_SAID
-from barrierlab.model.checkpoint.tables.guards import (
-    asking_for_nothing,
-    asking_to_go_unaligned,
-    barrier,
-    between_checkpoints,
-    clock,
-    end,
-    has_to_wait,
-    image_taken,
-    in_time,
-    its_barrier_missing,
-    last_outstanding,
-    no_contradiction,
-    nothing_due,
-    of_a_newer_checkpoint,
-    of_an_aligned_part,
-    of_an_unaligned_part,
-    of_the_pending_checkpoint,
-    others_to_come,
-    overdue,
-    takes_effect,
-    time_to_switch,
-    too_much_buffered,
-    while_aligning,
-    who_may_not_overtake,
-    who_may_overtake,
-)
 from barrierlab.model.checkpoint.tables.unaligned import EVENTS, OVERTAKING, RECORDING
 from barrierlab.model.explore.table import Row, Table
 
-FIRST = (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints)
-NEXT = (barrier, takes_effect, while_aligning, of_the_pending_checkpoint, its_barrier_missing, no_contradiction)
-GO = (go_unaligned, record_what_it_passed, block, snapshot)
+FIRST = (on.barrier, on.takes_effect, on.of_a_newer_checkpoint, on.between_checkpoints)
+NEXT = (
+    on.barrier,
+    on.takes_effect,
+    on.while_aligning,
+    on.of_the_pending_checkpoint,
+    on.its_barrier_missing,
+    on.no_contradiction,
+)
+GO = (do.go_unaligned, do.record_what_it_passed, do.block, do.snapshot)
 
 # fmt: off
 ALIGNED_WITH_TIMEOUT = Table(
     *EVENTS,
     # How a checkpoint begins:
-    Row("first barrier",           (*FIRST, asking_for_nothing, others_to_come, in_time),   (begin, mark, block)),
-    Row("first barrier, overdue",  (*FIRST, asking_for_nothing, others_to_come, overdue),
-                                                                        (begin, mark, block, switch, snapshot)),
-    Row("only barrier",            (*FIRST, asking_for_nothing, last_outstanding),
-                                                                                (begin, mark, block, snapshot)),
-    Row("first barrier, asking",   (*FIRST, asking_to_go_unaligned),                        (begin, mark, *GO)),
+    Row("first barrier",             (*FIRST, on.asking_for_nothing, on.others_to_come, on.in_time),
+                                                                                         (do.begin, do.mark, do.block)),
+    Row("first barrier, overdue",    (*FIRST, on.asking_for_nothing, on.others_to_come, on.overdue),
+                                                                 (do.begin, do.mark, do.block, do.switch, do.snapshot)),
+    Row("only barrier",              (*FIRST, on.asking_for_nothing, on.last_outstanding),
+                                                                            (do.begin, do.mark, do.block, do.snapshot)),
+    Row("first barrier, asking",     (*FIRST, on.asking_to_go_unaligned),                     (do.begin, do.mark, *GO)),
     # How an alignment goes on and ends well:
-    Row("one more barrier",        (*NEXT, asking_for_nothing, others_to_come, in_time),
-                                                                                (mark, pass_the_flag_on, block)),
-    Row("one more, overdue",       (*NEXT, asking_for_nothing, others_to_come, overdue),
-                                                                                (mark, block, switch, snapshot)),
-    Row("one more, asking",        (*NEXT, asking_to_go_unaligned),                         (mark, *GO)),
-    Row("last to align",           (*NEXT, asking_for_nothing, last_outstanding),
-                                                                        (mark, pass_the_flag_on, block, snapshot)),
-    Row("end for a barrier",       (end, takes_effect, while_aligning, others_to_come, in_time),       (end_input,)),
-    Row("end for one, overdue",    (end, takes_effect, while_aligning, others_to_come, overdue),
-                                                                                   (end_input, switch, snapshot)),
-    Row("end for the last",        (end, takes_effect, while_aligning, last_outstanding),      (end_input, snapshot)),
-    Row("aligned image",           (image_taken, of_an_aligned_part),         (forward, complete, resume, close)),
+    Row("one more barrier",          (*NEXT, on.asking_for_nothing, on.others_to_come, on.in_time),
+                                                                              (do.mark, do.pass_the_flag_on, do.block)),
+    Row("one more, overdue",         (*NEXT, on.asking_for_nothing, on.others_to_come, on.overdue),
+                                                                           (do.mark, do.block, do.switch, do.snapshot)),
+    Row("one more, asking",          (*NEXT, on.asking_to_go_unaligned),                                (do.mark, *GO)),
+    Row("last to align",             (*NEXT, on.asking_for_nothing, on.last_outstanding),
+                                                                 (do.mark, do.pass_the_flag_on, do.block, do.snapshot)),
+    Row("end for a barrier",         (on.end, on.takes_effect, on.while_aligning, on.others_to_come, on.in_time),
+                                                                                                       (do.end_input,)),
+    Row("end for one, overdue",      (on.end, on.takes_effect, on.while_aligning, on.others_to_come, on.overdue),
+                                                                                (do.end_input, do.switch, do.snapshot)),
+    Row("end for the last",          (on.end, on.takes_effect, on.while_aligning, on.last_outstanding),
+                                                                                           (do.end_input, do.snapshot)),
+    Row("aligned image",             (on.image_taken, on.of_an_aligned_part),
+                                                                        (do.forward, do.complete, do.resume, do.close)),
     # How it goes unaligned, or would:
-    Row("time to switch",          (clock, time_to_switch),                                       (switch, snapshot)),
-    Row("too much buffered: switch",   (has_to_wait, too_much_buffered, who_may_overtake),        (refuse, switch,
-    snapshot)), Row("too much buffered",           (has_to_wait, too_much_buffered, who_may_not_overtake),
-                                                                         (refuse, decline_too_much_buffered, *ABORT)),
-    Row("unaligned image",         (image_taken, of_an_unaligned_part),                                (forward,)),
+    Row("time to switch",            (on.clock, on.time_to_switch),                           (do.switch, do.snapshot)),
+    Row("too much buffered: switch", (on.has_to_wait, on.too_much_buffered, on.who_may_overtake),
+                                                                                   (do.refuse, do.switch, do.snapshot)),
+    Row("too much buffered",         (on.has_to_wait, on.too_much_buffered, on.who_may_not_overtake),
+                                                                     (do.refuse, do.decline_too_much_buffered, *ABORT)),
+    Row("unaligned image",           (on.image_taken, on.of_an_unaligned_part),                          (do.forward,)),
     *RECORDING,
     *OVERTAKING,
-    Row("nothing due",             (clock, nothing_due),                                               ()),
+    Row("nothing due",               (on.clock, on.nothing_due),                                                    ()),
     *COMMON,
     theory=__doc__,
     not_said=NOT_SAID,

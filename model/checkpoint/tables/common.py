@@ -2,55 +2,8 @@
 
 from __future__ import annotations
 
-from barrierlab.model.checkpoint.tables.actions import (
-    buffer,
-    close,
-    close_up_to_it,
-    decline_contradiction,
-    decline_expired,
-    decline_failed,
-    decline_subsumed,
-    deliver,
-    end_input,
-    ignore,
-    look_up_again,
-    note_the_trigger,
-    refuse,
-    resume,
-    resume_for_it,
-    send_cancel,
-    send_cancel_of_it,
-)
-from barrierlab.model.checkpoint.tables.guards import (
-    a_contradiction,
-    abort,
-    barrier,
-    between_checkpoints,
-    cancel,
-    clock,
-    drain,
-    during_a_checkpoint,
-    end,
-    has_to_wait,
-    image_failed,
-    its_barrier_in,
-    no_contradiction,
-    nothing_to_drain,
-    of_a_newer_checkpoint,
-    of_an_older_checkpoint,
-    of_no_older_checkpoint,
-    of_none_that_is_done,
-    of_one_that_is_done,
-    of_the_pending_checkpoint,
-    takes_effect,
-    too_late,
-    trigger,
-    watermark,
-    with_an_open_input,
-    with_every_input_ended,
-    with_room,
-    without_room,
-)
+from barrierlab.model.checkpoint.tables import actions as do
+from barrierlab.model.checkpoint.tables import guards as on
 from barrierlab.model.explore.table import Row
 
 NOT_SAID = """\
@@ -61,35 +14,35 @@ NOT_SAID = """\
 - What the limits and times are: settings of the gate (`barrierlab.model.checkpoint.tables.gate.GateRules`).
 """
 
-ABORT = (send_cancel, resume, close)
-GIVE_IT_UP = (send_cancel_of_it, resume_for_it, close_up_to_it)
+ABORT = (do.send_cancel, do.resume, do.close)
+GIVE_IT_UP = (do.send_cancel_of_it, do.resume_for_it, do.close_up_to_it)
 
 # fmt: off
 COMMON = (
     # A message that does not cut, and one that has to wait:
-    Row("watermark",                  (watermark, takes_effect),                            (deliver,)),
-    Row("message behind the barrier", (has_to_wait, with_room),                             (buffer,)),
-    Row("message without room",       (has_to_wait, without_room),                          (refuse,)),
-    Row("end between checkpoints",    (end, takes_effect, between_checkpoints),             (end_input,)),
+    Row("watermark",                  (on.watermark, on.takes_effect),                                   (do.deliver,)),
+    Row("message behind the barrier", (on.has_to_wait, on.with_room),                                     (do.buffer,)),
+    Row("message without room",       (on.has_to_wait, on.without_room),                                  (do.refuse,)),
+    Row("end between checkpoints",    (on.end, on.takes_effect, on.between_checkpoints),               (do.end_input,)),
     # A barrier that does not go on with a checkpoint:
-    Row("repeated barrier",           (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_in,
-                                       no_contradiction),                                   (ignore,)),
-    Row("contradicting barrier",      (a_contradiction, takes_effect),
-                                                              (decline_contradiction, *ABORT, ignore)),
-    Row("newer barrier",              (barrier, takes_effect, of_a_newer_checkpoint, during_a_checkpoint),
-                                                              (decline_subsumed, *ABORT, look_up_again)),
-    Row("older barrier",              (barrier, takes_effect, of_an_older_checkpoint),      (ignore,)),
+    Row("repeated barrier",           (on.barrier, on.takes_effect, on.of_the_pending_checkpoint, on.its_barrier_in,
+                                       on.no_contradiction),                                              (do.ignore,)),
+    Row("contradicting barrier",      (on.a_contradiction, on.takes_effect),
+                                                                         (do.decline_contradiction, *ABORT, do.ignore)),
+    Row("newer barrier",              (on.barrier, on.takes_effect, on.of_a_newer_checkpoint, on.during_a_checkpoint),
+                                                                       (do.decline_subsumed, *ABORT, do.look_up_again)),
+    Row("older barrier",              (on.barrier, on.takes_effect, on.of_an_older_checkpoint),           (do.ignore,)),
     # How a checkpoint is aborted:
-    Row("no image",                   (image_failed,),                                      (decline_failed, *ABORT)),
-    Row("cancel",                     (cancel, takes_effect, of_no_older_checkpoint),       GIVE_IT_UP),
-    Row("older cancel",               (cancel, takes_effect, of_an_older_checkpoint),       (ignore,)),
-    Row("abort",                      (abort, of_no_older_checkpoint, with_an_open_input),  GIVE_IT_UP),
-    Row("older abort",                (abort, of_an_older_checkpoint),                      ()),
-    Row("abort when all is over",     (abort, of_no_older_checkpoint, with_every_input_ended), ()),
-    Row("too late",                   (clock, too_late),                            (decline_expired, *ABORT)),
+    Row("no image",                   (on.image_failed,),                                  (do.decline_failed, *ABORT)),
+    Row("cancel",                     (on.cancel, on.takes_effect, on.of_no_older_checkpoint),              GIVE_IT_UP),
+    Row("older cancel",               (on.cancel, on.takes_effect, on.of_an_older_checkpoint),            (do.ignore,)),
+    Row("abort",                      (on.abort, on.of_no_older_checkpoint, on.with_an_open_input),         GIVE_IT_UP),
+    Row("older abort",                (on.abort, on.of_an_older_checkpoint),                                        ()),
+    Row("abort when all is over",     (on.abort, on.of_no_older_checkpoint, on.with_every_input_ended),             ()),
+    Row("too late",                   (on.clock, on.too_late),                            (do.decline_expired, *ABORT)),
     # What is reported, and asked:
-    Row("trigger",                    (trigger, of_none_that_is_done),                      (note_the_trigger,)),
-    Row("older trigger",              (trigger, of_one_that_is_done),                       ()),
-    Row("nothing to drain",         (drain, nothing_to_drain),                        ()),
+    Row("trigger",                    (on.trigger, on.of_none_that_is_done),                    (do.note_the_trigger,)),
+    Row("older trigger",              (on.trigger, on.of_one_that_is_done),                                         ()),
+    Row("nothing to drain",           (on.drain, on.nothing_to_drain),                                              ()),
 )
 # fmt: on
