@@ -161,11 +161,14 @@ def api() -> Lines:
 
 
 def public(module: Any) -> list[str]:
-    """The public names of a module: `__all__`, or the classes and functions that it defines, no private ones."""
+    """The public names of a module: `__all__`, or what it defines; of one that defines nothing, all that it imports."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
-    own = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
-    return [name for name in own if not name.startswith("_") and callable(getattr(module, name))]
+    names = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    own = [name for name, value in names.items() if getattr(value, "__module__", "") == module.__name__]
+    return [name for name in own if callable(names[name])] or [
+        name for name, value in names.items() if not inspect.ismodule(value)
+    ]
 
 
 def documented(name: str, value: Any) -> Lines:

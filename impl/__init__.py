@@ -3,215 +3,111 @@
 No clock, no thread, no chance, and no I/O but in `impl.storage.files`. Standard library only.
 """
 
-from __future__ import annotations
-
-from barrierlab.impl.checkpoint.actions import (
-    Aborted,
-    AbortTask,
-    Completed,
-    FailJob,
-    Ignored,
-    Inject,
-    Notify,
-    Publish,
-    Refused,
-    Triggered,
-)
-from barrierlab.impl.checkpoint.alignment import (
-    AlignerAction,
-    AlignmentAction,
-    BarrierAligner,
-    BarrierAlignerConfig,
-    BarrierAlignerMetrics,
-    UnalignedAction,
-)
-from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig, PendingCheckpoint
-from barrierlab.impl.checkpoint.gate import Gate, GatePort
-from barrierlab.impl.checkpoint.injector import (
-    BarrierInjectorConfig,
-    BarrierInjectorHandle,
-    CheckpointBarrierInjector,
-    CheckpointRequest,
-    InjectBarrierCommand,
-    InjectOutcome,
-    InjectStatus,
-    PackedBarrierCmd,
-)
-from barrierlab.impl.checkpoint.recorder import InFlightChannelData
-from barrierlab.impl.checkpoint.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
-from barrierlab.impl.checkpoint.report import Acknowledge, Decline, digest
-from barrierlab.impl.checkpoint.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task
-from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
-from barrierlab.impl.checkpoint.unaligned import (
-    UnalignedCheckpointConfig,
-    UnalignedCheckpointer,
-    UnalignedCheckpointMetrics,
-)
-from barrierlab.impl.errors import (
-    AttemptError,
-    BarrierError,
-    CheckpointIdError,
-    ClosedInputError,
-    CompletedError,
-    ContractError,
-    DamagedError,
-    EpochError,
-    InputCountError,
-    InputIndexError,
-    LimitError,
-    NotCompleteError,
-    NotFinishedError,
-    NotPublishingError,
-    NotRecordingError,
-    NotTriggeredError,
-    NoUsableCheckpointError,
-    PlainValueError,
-    RegressingIdError,
-    RestoreError,
-    SequenceError,
-    SnapshotFailedError,
-    StoreError,
-    StoreFailedError,
-    TransactionError,
-    UnknownMessageError,
-    UnknownTaskError,
-    UnsettledError,
-)
-from barrierlab.impl.messages import (
-    CancelBarrier,
-    CheckpointBarrier,
-    EndOfInput,
-    Event,
-    StreamMessage,
-    Watermark,
-    as_barrier,
-    is_barrier,
-    is_event,
-    is_watermark,
-    map_event,
-    size_of,
-)
-from barrierlab.impl.reasons import REASONS, Reason
-from barrierlab.impl.storage.encoding import decode, encode
-from barrierlab.impl.storage.files import Files, RealFiles
-from barrierlab.impl.storage.snapshot import (
-    Checkpoint,
-    InFlight,
-    InFlightFile,
-    Manifest,
-    StoredFile,
-    StoredSnapshot,
-    TaskSnapshot,
-)
-from barrierlab.impl.storage.store import DirectoryStore, MemoryStore, SnapshotStore, Unusable, Usable
-
-__all__ = [
-    "AbortTask",
-    "Aborted",
-    "Acknowledge",
-    "AlignerAction",
-    "AlignmentAction",
-    "AttemptError",
-    "BarrierAligner",
-    "BarrierAlignerConfig",
-    "BarrierAlignerMetrics",
-    "BarrierError",
-    "BarrierInjectorConfig",
-    "BarrierInjectorHandle",
-    "CancelBarrier",
-    "Checkpoint",
-    "CheckpointBarrier",
-    "CheckpointBarrierInjector",
-    "CheckpointCoordinator",
-    "CheckpointIdError",
-    "CheckpointRequest",
-    "ClosedInputError",
-    "Completed",
-    "CompletedError",
-    "ContractError",
-    "CoordinatorConfig",
-    "DamagedError",
-    "Decline",
-    "DirectoryStore",
-    "EndOfInput",
-    "EpochError",
-    "Event",
-    "FailJob",
-    "Files",
-    "Gate",
-    "GatePort",
-    "Ignored",
-    "InFlightChannelData",
-    "InFlight",
-    "InFlightFile",
-    "Inject",
-    "InjectBarrierCommand",
-    "InjectOutcome",
-    "InjectStatus",
-    "InputCountError",
-    "InputIndexError",
-    "Ledger",
-    "LimitError",
-    "NotRecordingError",
-    "Manifest",
-    "MemoryStore",
-    "NoUsableCheckpointError",
-    "NotCompleteError",
-    "NotFinishedError",
-    "NotPublishingError",
-    "NotTriggeredError",
-    "Notify",
-    "Operator",
-    "OperatorTask",
-    "OutputExchange",
-    "PackedBarrierCmd",
-    "StoredSnapshot",
-    "PendingCheckpoint",
-    "PlainValueError",
-    "Publish",
-    "REASONS",
-    "RealFiles",
-    "Reason",
-    "Refused",
-    "RegressingIdError",
-    "Restore",
-    "RestoreError",
-    "SequenceError",
-    "SinkWriter",
-    "SinkTask",
-    "SnapshotFailedError",
-    "SnapshotStore",
-    "SourceTask",
-    "StoreError",
-    "StoreFailedError",
-    "StoredFile",
-    "StreamMessage",
-    "Task",
-    "UnalignedAction",
-    "UnalignedCheckpointConfig",
-    "UnalignedCheckpointMetrics",
-    "UnalignedCheckpointer",
-    "TaskSnapshot",
-    "TaskRestore",
-    "TransactionError",
-    "Triggered",
-    "UnknownMessageError",
-    "UnknownTaskError",
-    "UnsettledError",
-    "Unusable",
-    "Usable",
-    "Watermark",
-    "Wiring",
-    "as_barrier",
-    "decode",
-    "digest",
-    "encode",
-    "from_the_beginning",
-    "is_barrier",
-    "is_event",
-    "is_watermark",
-    "map_event",
-    "plan",
-    "size_of",
-    "snapshot_of",
-]
+from barrierlab.impl.checkpoint.actions import Aborted as Aborted
+from barrierlab.impl.checkpoint.actions import AbortTask as AbortTask
+from barrierlab.impl.checkpoint.actions import Completed as Completed
+from barrierlab.impl.checkpoint.actions import FailJob as FailJob
+from barrierlab.impl.checkpoint.actions import Ignored as Ignored
+from barrierlab.impl.checkpoint.actions import Inject as Inject
+from barrierlab.impl.checkpoint.actions import Notify as Notify
+from barrierlab.impl.checkpoint.actions import Publish as Publish
+from barrierlab.impl.checkpoint.actions import Refused as Refused
+from barrierlab.impl.checkpoint.actions import Triggered as Triggered
+from barrierlab.impl.checkpoint.alignment import AlignerAction as AlignerAction
+from barrierlab.impl.checkpoint.alignment import AlignmentAction as AlignmentAction
+from barrierlab.impl.checkpoint.alignment import BarrierAligner as BarrierAligner
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig as BarrierAlignerConfig
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerMetrics as BarrierAlignerMetrics
+from barrierlab.impl.checkpoint.alignment import UnalignedAction as UnalignedAction
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator as CheckpointCoordinator
+from barrierlab.impl.checkpoint.coordinator import CoordinatorConfig as CoordinatorConfig
+from barrierlab.impl.checkpoint.coordinator import PendingCheckpoint as PendingCheckpoint
+from barrierlab.impl.checkpoint.gate import Gate as Gate
+from barrierlab.impl.checkpoint.gate import GatePort as GatePort
+from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig as BarrierInjectorConfig
+from barrierlab.impl.checkpoint.injector import BarrierInjectorHandle as BarrierInjectorHandle
+from barrierlab.impl.checkpoint.injector import CheckpointBarrierInjector as CheckpointBarrierInjector
+from barrierlab.impl.checkpoint.injector import CheckpointRequest as CheckpointRequest
+from barrierlab.impl.checkpoint.injector import InjectBarrierCommand as InjectBarrierCommand
+from barrierlab.impl.checkpoint.injector import InjectOutcome as InjectOutcome
+from barrierlab.impl.checkpoint.injector import InjectStatus as InjectStatus
+from barrierlab.impl.checkpoint.injector import PackedBarrierCmd as PackedBarrierCmd
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData as InFlightChannelData
+from barrierlab.impl.checkpoint.recovery import Restore as Restore
+from barrierlab.impl.checkpoint.recovery import TaskRestore as TaskRestore
+from barrierlab.impl.checkpoint.recovery import Wiring as Wiring
+from barrierlab.impl.checkpoint.recovery import from_the_beginning as from_the_beginning
+from barrierlab.impl.checkpoint.recovery import plan as plan
+from barrierlab.impl.checkpoint.recovery import snapshot_of as snapshot_of
+from barrierlab.impl.checkpoint.report import Acknowledge as Acknowledge
+from barrierlab.impl.checkpoint.report import Decline as Decline
+from barrierlab.impl.checkpoint.report import digest as digest
+from barrierlab.impl.checkpoint.task import Operator as Operator
+from barrierlab.impl.checkpoint.task import OperatorTask as OperatorTask
+from barrierlab.impl.checkpoint.task import OutputExchange as OutputExchange
+from barrierlab.impl.checkpoint.task import SinkTask as SinkTask
+from barrierlab.impl.checkpoint.task import SourceTask as SourceTask
+from barrierlab.impl.checkpoint.task import Task as Task
+from barrierlab.impl.checkpoint.transactions import Ledger as Ledger
+from barrierlab.impl.checkpoint.transactions import SinkWriter as SinkWriter
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig as UnalignedCheckpointConfig
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer as UnalignedCheckpointer
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointMetrics as UnalignedCheckpointMetrics
+from barrierlab.impl.errors import AttemptError as AttemptError
+from barrierlab.impl.errors import BarrierError as BarrierError
+from barrierlab.impl.errors import CheckpointIdError as CheckpointIdError
+from barrierlab.impl.errors import ClosedInputError as ClosedInputError
+from barrierlab.impl.errors import CompletedError as CompletedError
+from barrierlab.impl.errors import ContractError as ContractError
+from barrierlab.impl.errors import DamagedError as DamagedError
+from barrierlab.impl.errors import EpochError as EpochError
+from barrierlab.impl.errors import InputCountError as InputCountError
+from barrierlab.impl.errors import InputIndexError as InputIndexError
+from barrierlab.impl.errors import LimitError as LimitError
+from barrierlab.impl.errors import NotCompleteError as NotCompleteError
+from barrierlab.impl.errors import NotFinishedError as NotFinishedError
+from barrierlab.impl.errors import NotPublishingError as NotPublishingError
+from barrierlab.impl.errors import NotRecordingError as NotRecordingError
+from barrierlab.impl.errors import NotTriggeredError as NotTriggeredError
+from barrierlab.impl.errors import NoUsableCheckpointError as NoUsableCheckpointError
+from barrierlab.impl.errors import PlainValueError as PlainValueError
+from barrierlab.impl.errors import RegressingIdError as RegressingIdError
+from barrierlab.impl.errors import RestoreError as RestoreError
+from barrierlab.impl.errors import SequenceError as SequenceError
+from barrierlab.impl.errors import SnapshotFailedError as SnapshotFailedError
+from barrierlab.impl.errors import StoreError as StoreError
+from barrierlab.impl.errors import StoreFailedError as StoreFailedError
+from barrierlab.impl.errors import TransactionError as TransactionError
+from barrierlab.impl.errors import UnknownMessageError as UnknownMessageError
+from barrierlab.impl.errors import UnknownTaskError as UnknownTaskError
+from barrierlab.impl.errors import UnsettledError as UnsettledError
+from barrierlab.impl.messages import CancelBarrier as CancelBarrier
+from barrierlab.impl.messages import CheckpointBarrier as CheckpointBarrier
+from barrierlab.impl.messages import EndOfInput as EndOfInput
+from barrierlab.impl.messages import Event as Event
+from barrierlab.impl.messages import StreamMessage as StreamMessage
+from barrierlab.impl.messages import Watermark as Watermark
+from barrierlab.impl.messages import as_barrier as as_barrier
+from barrierlab.impl.messages import is_barrier as is_barrier
+from barrierlab.impl.messages import is_event as is_event
+from barrierlab.impl.messages import is_watermark as is_watermark
+from barrierlab.impl.messages import map_event as map_event
+from barrierlab.impl.messages import size_of as size_of
+from barrierlab.impl.reasons import REASONS as REASONS
+from barrierlab.impl.reasons import Reason as Reason
+from barrierlab.impl.storage.encoding import decode as decode
+from barrierlab.impl.storage.encoding import encode as encode
+from barrierlab.impl.storage.files import Files as Files
+from barrierlab.impl.storage.files import RealFiles as RealFiles
+from barrierlab.impl.storage.snapshot import Checkpoint as Checkpoint
+from barrierlab.impl.storage.snapshot import InFlight as InFlight
+from barrierlab.impl.storage.snapshot import InFlightFile as InFlightFile
+from barrierlab.impl.storage.snapshot import Manifest as Manifest
+from barrierlab.impl.storage.snapshot import StoredFile as StoredFile
+from barrierlab.impl.storage.snapshot import StoredSnapshot as StoredSnapshot
+from barrierlab.impl.storage.snapshot import TaskSnapshot as TaskSnapshot
+from barrierlab.impl.storage.store import DirectoryStore as DirectoryStore
+from barrierlab.impl.storage.store import MemoryStore as MemoryStore
+from barrierlab.impl.storage.store import SnapshotStore as SnapshotStore
+from barrierlab.impl.storage.store import Unusable as Unusable
+from barrierlab.impl.storage.store import Usable as Usable

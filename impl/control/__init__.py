@@ -5,51 +5,25 @@ barrier takes effect at a processor once every upstream has delivered it, and is
 terminal one ends the processor. Source: barrier-control-signals; protocol rules 24 to 26.
 """
 
-from __future__ import annotations
-
-from barrierlab.impl.control.aligner import ControlAligner, CountingAligner, IdentityAligner, align_control_signal
-from barrierlab.impl.control.errors import (
-    AfterEndError,
-    BarrierIdError,
-    BarrierOverlapError,
-    ControlSignalError,
-    DuplicateBarrierError,
-    NoUpstreamsError,
-    UnequalUpstreamsError,
-)
-from barrierlab.impl.control.head import BarrierIdAllocator, ControlSourceProcessor
-from barrierlab.impl.control.processor import ControlProcessor, MakeControlAligner
-from barrierlab.impl.control.signals import (
-    BarrierControlSignal,
-    BarrierControlSignalKind,
-    BarrierKey,
-    Carrier,
-    ControlSignal,
-    InstantControlSignal,
-    Message,
-)
-
-__all__ = [
-    "AfterEndError",
-    "BarrierControlSignal",
-    "BarrierControlSignalKind",
-    "BarrierIdAllocator",
-    "BarrierIdError",
-    "BarrierKey",
-    "BarrierOverlapError",
-    "Carrier",
-    "ControlAligner",
-    "ControlProcessor",
-    "ControlSignal",
-    "ControlSignalError",
-    "ControlSourceProcessor",
-    "CountingAligner",
-    "DuplicateBarrierError",
-    "IdentityAligner",
-    "InstantControlSignal",
-    "MakeControlAligner",
-    "Message",
-    "NoUpstreamsError",
-    "UnequalUpstreamsError",
-    "align_control_signal",
-]
+from barrierlab.impl.control.aligner import ControlAligner as ControlAligner
+from barrierlab.impl.control.aligner import CountingAligner as CountingAligner
+from barrierlab.impl.control.aligner import IdentityAligner as IdentityAligner
+from barrierlab.impl.control.aligner import align_control_signal as align_control_signal
+from barrierlab.impl.control.errors import AfterEndError as AfterEndError
+from barrierlab.impl.control.errors import BarrierIdError as BarrierIdError
+from barrierlab.impl.control.errors import BarrierOverlapError as BarrierOverlapError
+from barrierlab.impl.control.errors import ControlSignalError as ControlSignalError
+from barrierlab.impl.control.errors import DuplicateBarrierError as DuplicateBarrierError
+from barrierlab.impl.control.errors import NoUpstreamsError as NoUpstreamsError
+from barrierlab.impl.control.errors import UnequalUpstreamsError as UnequalUpstreamsError
+from barrierlab.impl.control.head import BarrierIdAllocator as BarrierIdAllocator
+from barrierlab.impl.control.head import ControlSourceProcessor as ControlSourceProcessor
+from barrierlab.impl.control.processor import ControlProcessor as ControlProcessor
+from barrierlab.impl.control.processor import MakeControlAligner as MakeControlAligner
+from barrierlab.impl.control.signals import BarrierControlSignal as BarrierControlSignal
+from barrierlab.impl.control.signals import BarrierControlSignalKind as BarrierControlSignalKind
+from barrierlab.impl.control.signals import BarrierKey as BarrierKey
+from barrierlab.impl.control.signals import Carrier as Carrier
+from barrierlab.impl.control.signals import ControlSignal as ControlSignal
+from barrierlab.impl.control.signals import InstantControlSignal as InstantControlSignal
+from barrierlab.impl.control.signals import Message as Message
