@@ -10,11 +10,8 @@ Repair
     A lower id is ignored, an equal one marks, a higher one aborts the current checkpoint (protocol rule 6).
 """
 
-from barrierlab.impl.checkpoint.gate import Gate
-from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
-from barrierlab.model.checkpoint.components import with_gate
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import CheckpointBarrier, Event, Gate, StreamMessage
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_gate
 
 
 class TreatsAsCurrent(Gate):

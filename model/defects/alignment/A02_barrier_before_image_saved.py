@@ -9,11 +9,8 @@ Repair
     While a snapshot is under way nothing is taken; the image is one step (protocol rules 8 and 12).
 """
 
-from barrierlab.impl.checkpoint.gate import Gate
-from barrierlab.impl.messages import CheckpointBarrier, StreamMessage
-from barrierlab.model.checkpoint.components import with_gate
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import CheckpointBarrier, Gate, StreamMessage
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_gate
 
 
 class SavesInItsOwnTime(Gate):

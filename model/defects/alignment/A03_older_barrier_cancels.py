@@ -10,12 +10,8 @@ Repair
     Only a higher id supersedes (protocol rule 6).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, BarrierAligner
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, BarrierAligner, CheckpointBarrier, Reason
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class AnyOtherSupersedes(BarrierAligner):

@@ -10,11 +10,8 @@ Repair
     Forward right after the image, before anything buffered is drained (protocol rule 8).
 """
 
-from barrierlab.impl.checkpoint.task import OperatorTask
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import CheckpointBarrier, OperatorTask
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 class DrainsFirst(OperatorTask):

@@ -10,11 +10,8 @@ Repair
     Hold whole messages, barriers too, and let them step through the aligner again when drained (rules 7 and 8).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner
-from barrierlab.impl.messages import CheckpointBarrier, StreamMessage
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, AlignmentAction, BarrierAligner, CheckpointBarrier, StreamMessage
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class HoldsNoBarrier(BarrierAligner):

@@ -10,11 +10,8 @@ Repair
     What comes behind a barrier is buffered whole and in order, watermarks too (protocol rule 7).
 """
 
-from barrierlab.impl.checkpoint.gate import Gate
-from barrierlab.impl.messages import StreamMessage, Watermark
-from barrierlab.model.checkpoint.components import with_gate
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import Gate, StreamMessage, Watermark
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_gate
 
 
 class LetsWatermarksPass(Gate):

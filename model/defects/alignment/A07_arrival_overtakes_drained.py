@@ -10,11 +10,8 @@ Repair
     Hand them out one by one; an input with something left to drain passes nothing (protocol rule 8).
 """
 
-from barrierlab.impl.checkpoint.gate import Gate
-from barrierlab.impl.messages import Event, StreamMessage
-from barrierlab.model.checkpoint.components import with_gate
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import Event, Gate, StreamMessage
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_gate
 
 
 class PassesBetweenCheckpoints(Gate):

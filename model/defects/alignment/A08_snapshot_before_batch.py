@@ -10,11 +10,8 @@ Repair
     The caller's obligation is stated: what passes is applied before the next message is offered (protocol rule 8).
 """
 
-from barrierlab.impl.checkpoint.task import OperatorTask
-from barrierlab.impl.messages import Event, Watermark
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import Event, OperatorTask, Watermark
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 class AppliesInBatches(OperatorTask):

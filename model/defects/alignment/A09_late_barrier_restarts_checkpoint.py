@@ -10,10 +10,8 @@ Repair
     Remember the highest id that was completed or aborted; barriers up to it do nothing (protocol rule 6).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import BarrierAligner
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class ForgetsWhatItGaveUp(BarrierAligner):

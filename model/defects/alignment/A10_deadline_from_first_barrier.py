@@ -10,8 +10,7 @@ Repair
     The deadline counts from the trigger, the same on every task, and the driver knows when it is (rule 11).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
-from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl import BarrierAligner, BarrierAlignerConfig, CheckpointBarrier
 from barrierlab.model.defects.kinds.witness import Witness
 
 

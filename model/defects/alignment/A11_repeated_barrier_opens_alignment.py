@@ -9,8 +9,7 @@ Repair
     Remember the highest id that was completed or aborted; barriers up to it do nothing (protocol rule 6).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner
-from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.impl import BarrierAligner, CheckpointBarrier, Event
 from barrierlab.model.defects.kinds.witness import Witness
 
 

@@ -14,10 +14,8 @@ Repair
 
 from dataclasses import replace
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import BarrierAligner, BarrierAlignerConfig
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class LimitsTheSum(BarrierAligner):

@@ -10,11 +10,8 @@ Repair
     ignored when they come (protocol rules 6 and 7).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, AlignmentAction, BarrierAligner, CheckpointBarrier
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class PassesWhatHitTheLimit(BarrierAligner):

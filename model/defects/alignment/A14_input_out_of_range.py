@@ -12,9 +12,7 @@ Repair
 
 from collections.abc import Callable
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner
-from barrierlab.impl.errors import InputIndexError
-from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl import BarrierAligner, CheckpointBarrier, InputIndexError
 from barrierlab.model.defects.kinds.witness import Witness
 
 

@@ -9,10 +9,8 @@ Repair
     An end counts as delivered, for the current and every later checkpoint, and may itself complete one (rule 13).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, AlignmentAction, BarrierAligner
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class WaitsForAll(BarrierAligner):

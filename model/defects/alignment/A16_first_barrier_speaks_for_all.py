@@ -9,8 +9,8 @@ Repair
     Epoch or flags that disagree on one id abort the checkpoint (protocol rule 6).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, BarrierAligner
-from barrierlab.impl.messages import UNALIGNED_FLAG, CheckpointBarrier
+from barrierlab.impl import AlignerAction, BarrierAligner, CheckpointBarrier
+from barrierlab.impl.messages import UNALIGNED_FLAG
 from barrierlab.model.defects.kinds.witness import Witness
 
 

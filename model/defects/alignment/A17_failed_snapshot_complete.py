@@ -11,11 +11,15 @@ Repair
 
 from collections.abc import Callable
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
-from barrierlab.impl.checkpoint.gate import Gate
-from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange
-from barrierlab.impl.errors import SnapshotFailedError
-from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl import (
+    BarrierAligner,
+    BarrierAlignerConfig,
+    CheckpointBarrier,
+    Gate,
+    OperatorTask,
+    OutputExchange,
+    SnapshotFailedError,
+)
 from barrierlab.model.checkpoint.scope import Tally
 from barrierlab.model.defects.kinds.witness import Witness
 

@@ -11,11 +11,8 @@ Repair
     One state, at most one current id, and a barrier behind another keeps its place (protocol rules 6 and 7).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, BarrierAligner
-from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, BarrierAligner, CheckpointBarrier, Event, StreamMessage
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class ReleasesEventsFirst(BarrierAligner):

@@ -9,8 +9,7 @@ Repair
     An answer for each: `BUFFERED`, `BLOCKED` and `IGNORED`.
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner
-from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
+from barrierlab.impl import AlignerAction, AlignmentAction, BarrierAligner, CheckpointBarrier, Event, StreamMessage
 from barrierlab.model.defects.kinds.witness import Witness
 
 

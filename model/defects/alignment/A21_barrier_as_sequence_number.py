@@ -10,11 +10,8 @@ Repair
     Read it as "ahead of the barrier on that channel": the invariant of `impl.checkpoint.alignment`.
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner
-from barrierlab.impl.messages import Event, StreamMessage
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, AlignmentAction, BarrierAligner, Event, StreamMessage
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class ComparesNumbers(BarrierAligner):

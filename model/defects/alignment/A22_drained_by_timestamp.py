@@ -9,11 +9,8 @@ Repair
     Any order that keeps each input's own will do; round robin is chosen (protocol rule 8).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner
-from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import BarrierAligner, Event
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class SortsByTime(BarrierAligner):

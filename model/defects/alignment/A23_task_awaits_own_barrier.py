@@ -10,9 +10,7 @@ Repair
     different ways are fine: each brings the barrier once.)
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner
-from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange
-from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.impl import BarrierAligner, CheckpointBarrier, Event, OperatorTask, OutputExchange
 from barrierlab.model.checkpoint.scope import Tally
 from barrierlab.model.defects.kinds.witness import Witness
 from barrierlab.model.spec.topology import Topology, TopologyError

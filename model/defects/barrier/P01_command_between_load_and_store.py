@@ -14,12 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barrierlab.impl.checkpoint.injector import (
-    BarrierInjectorConfig,
-    CheckpointBarrierInjector,
-    InjectBarrierCommand,
-    PackedBarrierCmd,
-)
+from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand, PackedBarrierCmd
 from barrierlab.model.defects.kinds.barrier import SystemDefect
 
 COMMANDS, POLLS = (5, 6), 4

@@ -15,10 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barrierlab.impl.checkpoint.actions import Inject
-from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
-from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector
-from barrierlab.impl.reasons import Reason
+from barrierlab.impl import (
+    BarrierInjectorConfig,
+    CheckpointBarrierInjector,
+    CheckpointCoordinator,
+    CoordinatorConfig,
+    Inject,
+    Reason,
+)
 from barrierlab.model.defects.kinds.documented_injector import DocumentedInjector
 from barrierlab.model.defects.kinds.witness import Witness
 

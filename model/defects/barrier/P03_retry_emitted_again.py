@@ -10,13 +10,9 @@ Repair
     A command not newer than the last one is a duplicate (protocol rule 3), and a source remembers what it has emitted.
 """
 
-from barrierlab.impl.checkpoint.actions import Actions, Inject
-from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
-from barrierlab.impl.checkpoint.task import SourceTask
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import CheckpointBarrier, CheckpointCoordinator, Inject, SourceTask
+from barrierlab.impl.checkpoint.actions import Actions
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 from barrierlab.model.defects.kinds.documented_injector import DocumentedInjector
 
 

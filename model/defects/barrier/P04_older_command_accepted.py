@@ -10,20 +10,19 @@ Repair
     An id that is not above the last one, or an epoch that does not increase with it, is refused (protocol rule 3).
 """
 
-from barrierlab.impl.checkpoint.actions import Actions, Inject
-from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
-from barrierlab.impl.checkpoint.injector import (
+from barrierlab.impl import (
     BarrierInjectorHandle,
+    CheckpointBarrier,
     CheckpointBarrierInjector,
+    CheckpointCoordinator,
+    Inject,
     InjectBarrierCommand,
     InjectOutcome,
+    RegressingIdError,
+    SourceTask,
 )
-from barrierlab.impl.checkpoint.task import SourceTask
-from barrierlab.impl.errors import RegressingIdError
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl.checkpoint.actions import Actions
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 from barrierlab.model.defects.kinds.documented_injector import DocumentedInjector
 
 

@@ -11,8 +11,7 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
-from barrierlab.impl.errors import CheckpointIdError
+from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrierInjector, CheckpointIdError, InjectBarrierCommand
 from barrierlab.model.defects.kinds.documented_injector import DocumentedInjector
 from barrierlab.model.defects.kinds.witness import Witness
 

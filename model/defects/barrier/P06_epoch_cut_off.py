@@ -11,8 +11,7 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
-from barrierlab.impl.errors import EpochError
+from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrierInjector, EpochError, InjectBarrierCommand
 from barrierlab.model.defects.kinds.documented_injector import DocumentedInjector
 from barrierlab.model.defects.kinds.witness import Witness
 

@@ -11,9 +11,15 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.checkpoint.actions import Actions, Inject
-from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
-from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
+from barrierlab.impl import (
+    BarrierInjectorConfig,
+    CheckpointBarrierInjector,
+    CheckpointCoordinator,
+    CoordinatorConfig,
+    Inject,
+    InjectBarrierCommand,
+)
+from barrierlab.impl.checkpoint.actions import Actions
 from barrierlab.model.defects.kinds.documented_injector import DocumentedInjector
 from barrierlab.model.defects.kinds.witness import Witness
 

@@ -13,10 +13,16 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.checkpoint.actions import Actions, Inject, Publish
-from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
-from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector
-from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.impl import (
+    Acknowledge,
+    BarrierInjectorConfig,
+    CheckpointBarrierInjector,
+    CheckpointCoordinator,
+    CoordinatorConfig,
+    Inject,
+    Publish,
+)
+from barrierlab.impl.checkpoint.actions import Actions
 from barrierlab.model.defects.kinds.documented_injector import DocumentedInjector
 from barrierlab.model.defects.kinds.witness import Witness
 

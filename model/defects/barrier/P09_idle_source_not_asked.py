@@ -10,11 +10,8 @@ Repair
     An idle source polls too, and the end of a source is a standing barrier (protocol rule 4).
 """
 
-from barrierlab.impl.checkpoint.task import SourceTask
-from barrierlab.impl.messages import CheckpointBarrier, Event
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import CheckpointBarrier, Event, SourceTask
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 class PollsBehindData(SourceTask):

@@ -12,12 +12,8 @@ Repair
 
 from dataclasses import replace
 
-from barrierlab.impl.checkpoint.report import Acknowledge
-from barrierlab.impl.checkpoint.task import SourceTask
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import Acknowledge, CheckpointBarrier, SourceTask
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 class PositionsLate(SourceTask):

@@ -10,11 +10,8 @@ Repair
     Flush what came of earlier messages, then take the image and forward (protocol rule 8).
 """
 
-from barrierlab.impl.checkpoint.task import OperatorTask
-from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import Event, OperatorTask
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 class BatchingTask(OperatorTask):

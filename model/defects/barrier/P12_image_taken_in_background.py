@@ -11,11 +11,8 @@ Repair
     its time.
 """
 
-from barrierlab.impl.checkpoint.task import OperatorTask
-from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import CheckpointBarrier, Event, OperatorTask, Watermark
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 class SavesInTheBackground(OperatorTask):

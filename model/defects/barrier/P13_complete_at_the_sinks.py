@@ -10,12 +10,9 @@ Repair
     Complete is what every task has acknowledged as durable, and every sink has prepared (protocol rule 20).
 """
 
-from barrierlab.impl.checkpoint.actions import Actions, Publish
-from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
-from barrierlab.impl.checkpoint.report import Acknowledge
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import Acknowledge, CheckpointCoordinator, Publish
+from barrierlab.impl.checkpoint.actions import Actions
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 class CompletesWithTheSink(CheckpointCoordinator):

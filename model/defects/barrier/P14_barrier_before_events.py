@@ -11,11 +11,8 @@ Repair
     records what it passes (rule 16).
 """
 
-from barrierlab.impl.checkpoint.task import SourceTask
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import CheckpointBarrier, SourceTask
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 class PushesBarriersFirst(SourceTask):

@@ -10,15 +10,9 @@ Repair
     A cancel marker in the barrier's place, and the coordinator tells every task (protocol rules 5, 9 and 10).
 """
 
-from barrierlab.impl.checkpoint.actions import AbortTask, Actions
-from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
-from barrierlab.impl.checkpoint.report import Decline
-from barrierlab.impl.checkpoint.task import SourceTask
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AbortTask, CheckpointBarrier, CheckpointCoordinator, Decline, Reason, SourceTask
+from barrierlab.impl.checkpoint.actions import Actions
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 class Fails(SourceTask):

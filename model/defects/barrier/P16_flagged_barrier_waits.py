@@ -13,11 +13,15 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
-from barrierlab.impl.checkpoint.report import Acknowledge
-from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.impl import (
+    Acknowledge,
+    BarrierAlignerConfig,
+    CheckpointBarrier,
+    Event,
+    OperatorTask,
+    OutputExchange,
+    UnalignedCheckpointer,
+)
 from barrierlab.model.checkpoint.scope import Tally
 from barrierlab.model.defects.kinds.witness import Witness
 

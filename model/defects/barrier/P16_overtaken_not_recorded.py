@@ -11,11 +11,8 @@ Repair
     What a barrier passes is recorded where it passes it (protocol rule 16).
 """
 
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import Event, UnalignedCheckpointer
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class PassesUnrecorded(UnalignedCheckpointer):

@@ -11,9 +11,7 @@ Repair
 """
 
 from barrierlab.impl.control import CountingAligner
-from barrierlab.model.control.scopes import JOIN, SC
-from barrierlab.model.control.world import ControlBounds, Processors
-from barrierlab.model.defects.kinds.control import ControlDefect
+from barrierlab.model.defects.kinds.control import JOIN, SC, ControlBounds, ControlDefect, Processors
 
 DEFECT = ControlDefect(
     breaks="ALL",

@@ -9,9 +9,7 @@ Repair
     An upstream that has delivered is not read until the barrier is complete (protocol rule 25, `hold_data`).
 """
 
-from barrierlab.model.control.scopes import JOIN, SD
-from barrierlab.model.control.world import ControlBounds, Processors
-from barrierlab.model.defects.kinds.control import ControlDefect
+from barrierlab.model.defects.kinds.control import JOIN, SD, ControlBounds, ControlDefect, Processors
 
 DEFECT = ControlDefect(
     breaks="FIFO",

@@ -12,10 +12,7 @@ Repair
 from dataclasses import replace
 
 from barrierlab.impl.control import BarrierControlSignal, Carrier, ControlProcessor, Message
-from barrierlab.model.control.scopes import EC
-from barrierlab.model.control.topology import ControlWiring
-from barrierlab.model.control.world import ControlBounds, Processors
-from barrierlab.model.defects.kinds.control import ControlDefect
+from barrierlab.model.defects.kinds.control import EC, ControlBounds, ControlDefect, ControlWiring, Processors
 
 
 class Exits(ControlProcessor):

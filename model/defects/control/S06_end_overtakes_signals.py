@@ -9,11 +9,8 @@ Repair
     The fence works both ways: a terminal barrier waits for the end of the channel that does not carry it.
 """
 
-from barrierlab.model.control.scopes import ED, SC
-from barrierlab.model.control.topology import ControlWiring
-from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.control.S06_end_overtakes_data import Exits
-from barrierlab.model.defects.kinds.control import ControlDefect
+from barrierlab.model.defects.kinds.control import ED, SC, ControlBounds, ControlDefect, ControlWiring, Processors
 
 DEFECT = ControlDefect(
     breaks="LIVE",

@@ -9,13 +9,8 @@ Repair
     A terminal signal goes first, and aborts explicitly what is pending on either channel.
 """
 
-from barrierlab.impl.control import (
-    BarrierControlSignal,
-    IdentityAligner,
-)
-from barrierlab.model.control.scopes import JOIN, QD, SC
-from barrierlab.model.control.world import ControlBounds, Processors
-from barrierlab.model.defects.kinds.control import ControlDefect
+from barrierlab.impl.control import BarrierControlSignal, IdentityAligner
+from barrierlab.model.defects.kinds.control import JOIN, QD, SC, ControlBounds, ControlDefect, Processors
 
 
 class Leaves(IdentityAligner):

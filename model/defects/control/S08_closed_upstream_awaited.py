@@ -10,9 +10,7 @@ Repair
 """
 
 from barrierlab.impl.control import BarrierControlSignal, IdentityAligner
-from barrierlab.model.control.scopes import JOIN, SD
-from barrierlab.model.control.world import ControlBounds, Processors
-from barrierlab.model.defects.kinds.control import ControlDefect
+from barrierlab.model.defects.kinds.control import JOIN, SD, ControlBounds, ControlDefect, Processors
 
 
 class Waits(IdentityAligner):

@@ -9,8 +9,8 @@ Repair
     No upstreams is a configuration error, when the aligner is made (protocol rule 26).
 """
 
+from barrierlab.impl import ContractError
 from barrierlab.impl.control import BarrierControlSignal, Carrier, CountingAligner
-from barrierlab.impl.errors import ContractError
 from barrierlab.model.defects.kinds.control import answers, headline, sync
 from barrierlab.model.defects.kinds.witness import Witness
 

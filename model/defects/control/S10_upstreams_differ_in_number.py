@@ -9,8 +9,8 @@ Repair
     Such a node asks for equality: `equal_upstreams`. Elsewhere the channels may be connected differently.
 """
 
+from barrierlab.impl import ContractError
 from barrierlab.impl.control import Carrier, ControlProcessor
-from barrierlab.impl.errors import ContractError
 from barrierlab.model.checkpoint.operators import make
 from barrierlab.model.defects.kinds.control import headline, sync
 from barrierlab.model.defects.kinds.witness import Witness

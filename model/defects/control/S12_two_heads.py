@@ -14,10 +14,8 @@ from collections.abc import Hashable
 
 from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlSourceProcessor
 from barrierlab.impl.control.outlets import TellSignal
-from barrierlab.model.control.scopes import JOIN, SD
-from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
-from barrierlab.model.control.world import ControlBounds
-from barrierlab.model.defects.kinds.control import ControlDefect
+from barrierlab.model.control.topology import CONTROL, DATA, HEAD
+from barrierlab.model.defects.kinds.control import JOIN, SD, ControlBounds, ControlDefect, ControlWiring
 
 
 class Heads(ControlSourceProcessor):

@@ -9,9 +9,7 @@ Repair
     A channel is first in, first out, and loses and repeats nothing: that is what a driver owes a processor.
 """
 
-from barrierlab.model.control.scopes import JOIN, SC
-from barrierlab.model.control.world import ControlBounds
-from barrierlab.model.defects.kinds.control import ControlDefect
+from barrierlab.model.defects.kinds.control import JOIN, SC, ControlBounds, ControlDefect
 
 DEFECT = ControlDefect(
     breaks="LIVE",

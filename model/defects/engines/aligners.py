@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from barrierlab.impl.errors import SnapshotFailedError
-from barrierlab.impl.messages import UNALIGNED_FLAG, CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark
+from barrierlab.impl import CancelBarrier, CheckpointBarrier, EndOfInput, Event, SnapshotFailedError, Watermark
+from barrierlab.impl.messages import UNALIGNED_FLAG
 from barrierlab.model.checkpoint.capabilities import Capabilities
 
 

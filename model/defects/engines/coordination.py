@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barrierlab.impl.checkpoint.task import SourceTask
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.impl import CheckpointBarrier, Reason, SourceTask
 from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, to
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 HAZELCAST, RISINGWAVE = "Hazelcast Jet", "RisingWave"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from barrierlab.model.checkpoint.external import unexamined
-from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.defects.engines.aligners import (
     EndForgets,
     EpochMerge,
@@ -17,7 +16,7 @@ from barrierlab.model.defects.engines.aligners import (
 )
 from barrierlab.model.defects.engines.kind import entry
 from barrierlab.model.defects.engines.loops import JetLoop, StashLoop
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds
 
 
 def _defect(entry: str, breaks: str, reported: type, repaired: type, title: str, **extent: Any) -> BarrierDefect:

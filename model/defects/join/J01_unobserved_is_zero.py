@@ -16,8 +16,7 @@ from functools import partial
 from barrierlab.impl.join import JoinConfig, MergeMap, SequenceJoinBarrier
 from barrierlab.impl.join.inputs import JoinInput
 from barrierlab.impl.join.sequence import sequence_inputs
-from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, JoinWorld, at, numbers, world
 
 
 def from_zero(merge_map: MergeMap, config: JoinConfig, now_ns: int) -> Iterator[JoinInput]:

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barrierlab.impl.join import Frame, Joined, JoinStage, Miss, Skipped
-from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, show, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, JoinWorld, at, numbers, show, world
 
 
 class TakesReadyForThere(JoinStage):

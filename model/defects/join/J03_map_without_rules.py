@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from barrierlab.impl.errors import MergeMapError
 from barrierlab.impl.join import SequenceMergeMapAnnounce, SequenceMergeRule
-from barrierlab.model.defects.kinds.join import OUT, JoinComponents, JoinDefect, at, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import OUT, JoinComponents, JoinDefect, JoinWorld, at, world
 
 
 def unchecked(

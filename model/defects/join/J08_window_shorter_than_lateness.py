@@ -14,8 +14,16 @@ from typing import Any
 
 from barrierlab.impl.errors import MergeMapError
 from barrierlab.impl.join import ClockDomain, TimestampMergeMapAnnounce
-from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at_ns, show, times, window_ns, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import (
+    JoinComponents,
+    JoinDefect,
+    JoinWorld,
+    at_ns,
+    show,
+    times,
+    window_ns,
+    world,
+)
 
 
 def unchecked(

@@ -10,8 +10,7 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.join import JoinStage, Readiness, Skipped
-from barrierlab.impl.join.stage import JoinAttempt
+from barrierlab.impl.join import JoinAttempt, JoinStage, Readiness, Skipped
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at_ns, outs, show, times, world
 
 

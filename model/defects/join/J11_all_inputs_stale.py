@@ -11,8 +11,7 @@ Repair
 from __future__ import annotations
 
 from barrierlab.impl.join import Readiness, TimestampJoinBarrier
-from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at_ns, show, times, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, JoinWorld, at_ns, show, times, world
 
 
 class AllOfNone(TimestampJoinBarrier):

@@ -15,8 +15,7 @@ from functools import partial
 from barrierlab.impl.join import JoinConfig, SequenceJoinBarrier
 from barrierlab.impl.join.inputs import UNOBSERVED, SequenceInput
 from barrierlab.impl.join.sequence import sequence_inputs
-from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, show, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, JoinWorld, at, numbers, show, world
 
 
 class SinceItsFirstFrame(SequenceInput):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barrierlab.impl.errors import LimitError
+from barrierlab.impl import LimitError
 from barrierlab.impl.join import SequenceMergeMapAnnounce
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, show, world
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from barrierlab.impl.join import InvalidMergeMap, MapChange, SequenceJoinBarrier, SequenceMergeMapAnnounce
-from barrierlab.model.defects.kinds.join import OUT, JoinComponents, JoinDefect, at, numbers, show, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import OUT, JoinComponents, JoinDefect, JoinWorld, at, numbers, show, world
 
 
 class AnyEpoch(SequenceJoinBarrier):

@@ -11,8 +11,7 @@ Repair
 from __future__ import annotations
 
 from barrierlab.impl.join import SequenceJoinBarrier
-from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, show, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, JoinWorld, at, numbers, show, world
 
 
 class NotStrict(SequenceJoinBarrier):

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from barrierlab.impl.join import Observed, TimestampJoinBarrier, TimestampSource
 from barrierlab.impl.join.inputs import NEVER
-from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at_ns, show, times, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, JoinWorld, at_ns, show, times, world
 
 
 class ForEver(TimestampJoinBarrier):

@@ -10,7 +10,7 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.errors import LimitError
+from barrierlab.impl import LimitError
 from barrierlab.impl.join import MergeRuleType, SequenceMergeRule, decode, encode
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, numbers
 

@@ -16,8 +16,7 @@ from functools import partial
 from barrierlab.impl.join import JoinConfig, MergeMap, SequenceJoinBarrier, SequenceMergeRule
 from barrierlab.impl.join.inputs import JoinInput
 from barrierlab.impl.join.sequence import sequence_inputs
-from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, numbers, show, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, JoinWorld, numbers, show, world
 
 
 def from_the_oldest(merge_map: MergeMap, config: JoinConfig, now_ns: int) -> Iterator[JoinInput]:

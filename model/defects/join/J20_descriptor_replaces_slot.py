@@ -12,8 +12,7 @@ Repair
 from __future__ import annotations
 
 from barrierlab.impl.join import Frame, JoinStage
-from barrierlab.model.defects.kinds.join import SLOT, JoinComponents, JoinDefect, at_ns, times, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import SLOT, JoinComponents, JoinDefect, JoinWorld, at_ns, times, world
 
 
 class StandsIn(JoinStage):

@@ -11,8 +11,7 @@ Repair
 from __future__ import annotations
 
 from barrierlab.impl.join import Frame, Observed, TimestampJoinBarrier, TimestampSource
-from barrierlab.model.defects.kinds.join import SLOT, JoinComponents, JoinDefect, at_ns, times, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import SLOT, JoinComponents, JoinDefect, JoinWorld, at_ns, times, world
 
 
 class ByStreamAlone(TimestampJoinBarrier):

@@ -11,8 +11,17 @@ Repair
 from __future__ import annotations
 
 from barrierlab.impl.join import InvalidMergeMap, MapChange, MergeMap, SequenceJoinBarrier
-from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, at_ns, numbers, show, times, world
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.defects.kinds.join import (
+    JoinComponents,
+    JoinDefect,
+    JoinWorld,
+    at,
+    at_ns,
+    numbers,
+    show,
+    times,
+    world,
+)
 
 
 class OneMap(SequenceJoinBarrier):

@@ -1,7 +1,7 @@
 """A defect of the barrier documents (F-DCKP-001, 002, 006): a world with one component changed, or a few calls.
 
 Where steps are finer than those of the world, it is a system of its own. The modules beside this one that make one are
-the entries P-, A- and U-.
+the entries P-, A- and U-; what most of them say it with is imported from here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,20 @@ from time import monotonic
 from typing import Generic
 
 from barrierlab.model.checkpoint.check import ALWAYS, QUIESCENT, properties
-from barrierlab.model.checkpoint.components import SOUND, Components
-from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.components import (
+    SOUND,
+)
+from barrierlab.model.checkpoint.components import (
+    Components as Components,
+)
+from barrierlab.model.checkpoint.components import (
+    with_aligner as with_aligner,
+)
+from barrierlab.model.checkpoint.components import (
+    with_gate as with_gate,
+)
+from barrierlab.model.checkpoint.scope import Bounds as Bounds
+from barrierlab.model.checkpoint.tables.driven import driven_by as driven_by
 from barrierlab.model.checkpoint.world import Move, World, WorldState
 from barrierlab.model.defects.kinds.found import Found, kind_of
 from barrierlab.model.explore.checker import Always, Exploration, ExplorationLimits, M, S, System, explore

@@ -1,6 +1,7 @@
 """A defect of barrier-control-signals: a pipeline that breaks an invariant, or values that show it.
 
-The modules beside this one that make one are the entries S-01 to S-13, each as the smallest change of the sound code.
+The modules beside this one that make one are the entries S-01 to S-13, each as the smallest change of the sound code;
+what they say it with is imported from here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,24 @@ from typing import Any
 
 from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, ControlAligner, ControlSignalError
 from barrierlab.impl.errors import BarrierError
-from barrierlab.model.control.world import ControlBounds, ControlWorld, as_text, properties
+from barrierlab.model.control.scopes import EC as EC
+from barrierlab.model.control.scopes import ED as ED
+from barrierlab.model.control.scopes import JOIN as JOIN
+from barrierlab.model.control.scopes import QD as QD
+from barrierlab.model.control.scopes import SC as SC
+from barrierlab.model.control.scopes import SD as SD
+from barrierlab.model.control.topology import ControlWiring as ControlWiring
+from barrierlab.model.control.world import (
+    ControlBounds as ControlBounds,
+)
+from barrierlab.model.control.world import (
+    ControlWorld,
+    as_text,
+    properties,
+)
+from barrierlab.model.control.world import (
+    Processors as Processors,
+)
 from barrierlab.model.defects.kinds.found import Found, kind_of
 from barrierlab.model.explore.checker import ExplorationLimits, explore
 

@@ -1,4 +1,7 @@
-"""A defect of joins: the sound components with one of them changed, and a run that shows the difference."""
+"""A defect of joins: the sound components with one of them changed, and a run that shows the difference.
+
+What the J-entries say theirs with is imported from here.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from barrierlab.impl.join import (
 from barrierlab.model.defects.kinds.found import Found
 from barrierlab.model.join.history import text
 from barrierlab.model.join.invariants import judge_join
-from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.join.world import JoinWorld as JoinWorld
 
 OUT = 9
 FRAME, SLOT = TimestampSource.FRAME_DESCRIPTOR, TimestampSource.SLOT_HEADER

@@ -10,12 +10,8 @@ Repair
     Two answers more: the input waits, and the message is buffered (protocol rule 19).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, AlignmentAction, CheckpointBarrier, UnalignedCheckpointer
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class HasNothingToPass(UnalignedCheckpointer):

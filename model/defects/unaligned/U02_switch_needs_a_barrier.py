@@ -10,9 +10,7 @@ Repair
     The switch has a deadline and comes by time (protocol rule 15): `on_time`.
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl import BarrierAlignerConfig, CheckpointBarrier, UnalignedCheckpointConfig, UnalignedCheckpointer
 from barrierlab.model.defects.kinds.documented_unaligned import Documented
 from barrierlab.model.defects.kinds.witness import Witness
 

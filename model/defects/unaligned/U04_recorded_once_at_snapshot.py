@@ -10,12 +10,9 @@ Repair
     Record every event until that input's barrier (Chandy and Lamport; protocol rule 16).
 """
 
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.tables.actions import deliver
-from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components, driven_by
 
 DEFECT = BarrierDefect(
     breaks="CUT",

@@ -13,15 +13,12 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.tables.actions import deliver, record
-from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.tables.gate import GateState
 from barrierlab.model.checkpoint.tables.guards import input_of, message_of
 from barrierlab.model.checkpoint.tables.stimuli import Effect, Stimulus
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components, driven_by
 
 
 def record_in_any_case(gate: GateState, stimulus: Stimulus) -> tuple[GateState, tuple[Effect, ...]]:

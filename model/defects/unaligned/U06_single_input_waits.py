@@ -9,12 +9,8 @@ Repair
     Look whether all are in once the first has been counted (protocol rule 17: complete at once).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, AlignmentAction, CheckpointBarrier, UnalignedCheckpointer
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class WaitsForNobody(UnalignedCheckpointer):

@@ -9,9 +9,7 @@ Repair
     Count who is missing (protocol rule 12: 1 to 128 inputs in both modes).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl import BarrierAlignerConfig, CheckpointBarrier, UnalignedCheckpointer
 from barrierlab.model.defects.kinds.documented_unaligned import Documented
 from barrierlab.model.defects.kinds.witness import Witness
 

@@ -9,12 +9,8 @@ Repair
     It waits, with all that is behind it, until the part is complete; older ones are ignored (protocol rules 6, 17).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import StreamMessage
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, AlignmentAction, StreamMessage, UnalignedCheckpointer
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class SwallowsTheNewer(UnalignedCheckpointer):

@@ -14,15 +14,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.impl import Event
 from barrierlab.model.checkpoint.tables.actions import close, complete, forward, resume
 from barrierlab.model.checkpoint.tables.aligned_with_timeout import ALIGNED_WITH_TIMEOUT
-from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.tables.gate import GateState
 from barrierlab.model.checkpoint.tables.stimuli import Effect, Stimulus
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components, driven_by
 
 
 def drop_what_is_held(gate: GateState, stimulus: Stimulus) -> tuple[GateState, tuple[Effect, ...]]:

@@ -11,12 +11,8 @@ Repair
     watermark of its cut, which is a lower bound, and hears the later ones again (protocol rules 1, 16).
 """
 
-from barrierlab.impl.checkpoint.alignment import AlignerAction
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import StreamMessage, Watermark
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import AlignerAction, StreamMessage, UnalignedCheckpointer, Watermark
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class KnowsNoWatermarks(UnalignedCheckpointer):

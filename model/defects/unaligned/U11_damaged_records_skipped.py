@@ -12,11 +12,8 @@ Repair
 
 from dataclasses import replace
 
-from barrierlab.impl.checkpoint.recovery import Restore, Wiring, plan
-from barrierlab.impl.storage.snapshot import Checkpoint
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import Checkpoint, Restore, Wiring, plan
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 def skipping(checkpoint: Checkpoint, wiring: Wiring) -> Restore:

@@ -11,12 +11,9 @@ Repair
     rule 17).
 """
 
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.tables.actions import complete, resume, start_recording, tell_what_was_passed
-from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components, driven_by
 
 DEFECT = BarrierDefect(
     breaks="CUT",

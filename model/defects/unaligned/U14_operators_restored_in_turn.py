@@ -12,12 +12,8 @@ Repair
 
 from dataclasses import replace
 
-from barrierlab.impl.checkpoint.recovery import Restore, Wiring, plan
-from barrierlab.impl.messages import StreamMessage
-from barrierlab.impl.storage.snapshot import Checkpoint
-from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import Checkpoint, Restore, StreamMessage, Wiring, plan
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 
 def one_by_one(checkpoint: Checkpoint, wiring: Wiring) -> Restore:

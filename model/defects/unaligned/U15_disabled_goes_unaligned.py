@@ -10,9 +10,7 @@ Repair
     Not enabled goes before flag and force, and the mismatch is counted (protocol rule 14).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl import BarrierAlignerConfig, CheckpointBarrier, UnalignedCheckpointConfig, UnalignedCheckpointer
 from barrierlab.model.defects.kinds.documented_unaligned import Documented
 from barrierlab.model.defects.kinds.witness import Witness
 

@@ -13,11 +13,8 @@ Repair
 
 from dataclasses import replace
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from barrierlab.model.checkpoint.components import with_aligner
-from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.impl import BarrierAlignerConfig, UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, with_aligner
 
 
 class RecordsWithoutLimit(UnalignedCheckpointer):

@@ -10,9 +10,7 @@ Repair
     A word for each: aligned, unaligned, a part that is complete; and the part says which it is (protocol rule 19).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl import BarrierAlignerConfig, CheckpointBarrier, UnalignedCheckpointConfig, UnalignedCheckpointer
 from barrierlab.model.defects.kinds.documented_unaligned import Documented
 from barrierlab.model.defects.kinds.witness import Witness
 

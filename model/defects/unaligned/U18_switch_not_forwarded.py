@@ -11,9 +11,7 @@ Repair
     and hands the flag on (rule 14).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl import BarrierAlignerConfig, CheckpointBarrier, UnalignedCheckpointConfig, UnalignedCheckpointer
 from barrierlab.model.defects.kinds.documented_unaligned import Documented
 from barrierlab.model.defects.kinds.witness import Witness
 

@@ -10,12 +10,16 @@ Repair
     Sinks always align (protocol rule 14).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl import (
+    BarrierAlignerConfig,
+    CheckpointBarrier,
+    Event,
+    Ledger,
+    SinkTask,
+    SinkWriter,
+    UnalignedCheckpointer,
+)
 from barrierlab.impl.checkpoint.report import silent
-from barrierlab.impl.checkpoint.task import SinkTask
-from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier, Event
 from barrierlab.model.checkpoint.scope import Tally
 from barrierlab.model.defects.kinds.witness import Witness
 

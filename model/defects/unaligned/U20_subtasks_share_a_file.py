@@ -13,8 +13,8 @@ Repair
 from collections.abc import Callable
 from struct import pack
 
-from barrierlab.impl.errors import DamagedError
-from barrierlab.impl.storage.snapshot import InFlight, decode_in_flight, encode_in_flight, in_flight_path
+from barrierlab.impl import DamagedError, InFlight
+from barrierlab.impl.storage.snapshot import decode_in_flight, encode_in_flight, in_flight_path
 from barrierlab.model.defects.kinds.witness import Witness
 
 

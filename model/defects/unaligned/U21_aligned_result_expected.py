@@ -11,12 +11,15 @@ Repair
     Of every operator each channel's order and each event once; equality only where the order does not show (rule 23).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
-from barrierlab.impl.checkpoint.recovery import TaskRestore
-from barrierlab.impl.checkpoint.report import Acknowledge
-from barrierlab.impl.checkpoint.task import OperatorTask
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.impl import (
+    Acknowledge,
+    BarrierAlignerConfig,
+    CheckpointBarrier,
+    Event,
+    OperatorTask,
+    TaskRestore,
+    UnalignedCheckpointer,
+)
 from barrierlab.model.checkpoint.scope import Tally
 from barrierlab.model.defects.kinds.witness import Witness
 

@@ -11,9 +11,13 @@ Repair
     (16).
 """
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.impl import (
+    BarrierAlignerConfig,
+    CheckpointBarrier,
+    Event,
+    UnalignedCheckpointConfig,
+    UnalignedCheckpointer,
+)
 from barrierlab.model.defects.kinds.documented_unaligned import Documented
 from barrierlab.model.defects.kinds.witness import Witness
 
