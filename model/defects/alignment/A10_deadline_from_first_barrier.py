@@ -40,12 +40,6 @@ DEFECT = Witness(
     kind="timing",
     broken=lambda: _run(CountsFromTheFirstBarrier),
     right=lambda: _run(BarrierAligner),
-    wrong_lines=(
-        "the first is to be called at no time",
-        "the first, asked at 17, waits",
-        "the second is to be called at no time",
-        "the second, asked at 26, waits",
-    ),
     right_lines=(
         "the first is to be called at 10",
         "the first, asked at 17, aborts",

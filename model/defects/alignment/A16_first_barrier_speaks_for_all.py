@@ -35,6 +35,5 @@ DEFECT = Witness(
     kind="safety",
     broken=lambda: _run(LooksAtTheId()),
     right=lambda: _run(BarrierAligner()),
-    wrong_lines=("BLOCKED", "TRIGGER_SNAPSHOT", "barrier 1 of epoch 4"),
     right_lines=("BLOCKED", "ABORTED", "1 is aborted: barrier mismatch"),
 )

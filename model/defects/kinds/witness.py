@@ -18,14 +18,13 @@ class Witness:
         As of `model.defects.kinds.found.Defect`.
     broken, right : callable
         The same calls, to what is as documented and to what is sound; what came of each, a line each.
-    wrong_lines, right_lines : tuple of str
-        What comes of them.
+    right_lines : tuple of str
+        What comes of the sound ones; what comes of the others is kept beside the entry.
     """
 
     kind: str
     broken: Callable[[], tuple[str, ...]]
     right: Callable[[], tuple[str, ...]]
-    wrong_lines: tuple[str, ...]
     right_lines: tuple[str, ...]
     breaks: str = "value"
 

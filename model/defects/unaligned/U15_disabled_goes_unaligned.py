@@ -41,6 +41,5 @@ DEFECT = Witness(
     kind="contradiction",
     broken=documented,
     right=sound,
-    wrong_lines=("flagged: TakeSnapshot barrier 1 unaligned []", "forced: TakeSnapshot barrier 1 []"),
     right_lines=("flagged: BLOCKED, 1 mismatch", "forced: BLOCKED, 1 mismatch"),
 )

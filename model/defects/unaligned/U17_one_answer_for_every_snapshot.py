@@ -47,10 +47,6 @@ DEFECT = Witness(
     kind="contradiction",
     broken=documented,
     right=sound,
-    wrong_lines=(
-        "in time: LateBarrier 1, TakeSnapshot barrier 1 []",
-        "second too late: TakeSnapshot barrier 1 [], LateBarrier 2",
-    ),
     right_lines=(
         "in time: BLOCKED, TRIGGER_SNAPSHOT; aligned, barrier 1",
         "second too late: TAKE_SNAPSHOT, PART_COMPLETE; switched, barrier 1 unaligned",

@@ -43,6 +43,5 @@ DEFECT = Witness(
     kind="safety",
     broken=lambda: visible(is_sink=False),
     right=lambda: visible(is_sink=True),
-    wrong_lines=("visible: a1",),
     right_lines=("visible: a1 b1",),
 )
