@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.checkpoint.trace import header_of_topology, write
-from barrierlab.model.render.html import block, paragraph, table
+from barrierlab.model.render.html import table
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import Entry, History, entry_count
 from barrierlab.model.spec.invariants import Fold, Limits, Verdict, Violation, judge_attempts
@@ -24,6 +23,7 @@ from barrierlab.sim.checkpoint.coverage import Coverage, coverage_of
 from barrierlab.sim.checkpoint.critical_path import PIECE_OF, CriticalPath, Journal
 from barrierlab.sim.checkpoint.engine import Engine
 from barrierlab.sim.checkpoint.failover import RecoveryRecord
+from barrierlab.sim.checkpoint.judged import JudgedRun, frame
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, TaskPart
 from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED, SteadyState, piles_up, steady_state
 from barrierlab.sim.checkpoint.tasks import BACKPRESSURED, BUSY, OperatorNode
@@ -47,7 +47,7 @@ _SHOWN = (
 """The columns of a run that shows itself."""
 
 
-class Result:
+class Result(JudgedRun):
     """One run, judged. Times are simulated; milliseconds unless the name says otherwise; sizes are bytes.
 
     Attributes
@@ -83,11 +83,8 @@ class Result:
         return f"<Result: {self.scenario.name}, seed {self.seed}: {self.verdict}; {counts}>"
 
     def _repr_html_(self) -> str:
-        broken = [paragraph(f"! {violation}") for violation in self.violations[:5]]
-        notes = [paragraph(line) for line in (self.coverage.headline, *self.warnings)]
         rows = [{name: row.get(name) for name in _SHOWN} for row in self.checkpoint_rows()]
-        title = f"{self.scenario.name}, seed {self.seed}, {self.duration_ns / 1e9:.1f} s"
-        return block(title, self.verdict, *broken, *notes, table(rows, caption="checkpoints"))
+        return self.shown(f", {self.duration_ns / 1e9:.1f} s", self.warnings, table(rows, caption="checkpoints"))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -303,10 +300,6 @@ class Result:
         """None: a job joins events, and not streams in shared memory."""
         return []
 
-    def violation_rows(self) -> list[dict[str, Any]]:
-        """One row for each violation."""
-        return [{"invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns} for v in self.violations]
-
     def _steady(self, record: CheckpointRecord) -> bool:
         return record.triggered_ns >= ns(self.scenario.warmup_s)
 
@@ -341,10 +334,9 @@ class Result:
 
     # For machines and for the eye.
 
-    @cached_property
-    def digest(self) -> str:
-        """A digest of the journal: equal runs have equal digests, in every process."""
-        return hashlib.blake2b(lines_of_rows(self._engine.rows).encode(), digest_size=16).hexdigest()
+    def journal_text(self) -> str:
+        """Return what the rows stand for."""
+        return lines_of_rows(self._engine.rows)
 
     def trace(self) -> str:
         """The journal as text: `model.checkpoint.trace.read` reads it back, and `judged` judges it again.
@@ -366,8 +358,8 @@ class Result:
         head["guarantees"] = " ".join(f"{sink}={guarantee}" for sink, guarantee in self._guarantees().items())
         return write(self.entries, head, self.violations)
 
-    def as_json(self) -> dict[str, Any]:
-        """The result as Flink's REST interface gives a job's: times in ms, sizes in bytes."""
+    def measured(self) -> dict[str, Any]:
+        """Return it as Flink's REST interface gives a job's: times in ms, sizes in bytes."""
         tasks: dict[int, list[dict[str, Any]]] = {}
         for row in self.task_rows():
             tasks.setdefault(row["checkpoint_id"], []).append(
@@ -387,12 +379,6 @@ class Result:
         row = self.run_row()
         seconds = row["sim_duration_s"]
         return {
-            "scenario": self.scenario.name,
-            "seed": self.seed,
-            "digest": self.digest,
-            "settings": dict(self.scenario.settings),
-            "verdict": self.verdict,
-            "violations": self.violation_rows(),
             "warnings": list(self.warnings),
             "steady_state": self.steady_state._asdict(),
             "undecided": list(self.undecided),
@@ -470,22 +456,22 @@ class Result:
     @property
     def checkpoints(self) -> pd.DataFrame:
         """`checkpoint_rows` as a frame."""
-        return _frame(self.checkpoint_rows())
+        return frame(self.checkpoint_rows())
 
     @property
     def tasks(self) -> pd.DataFrame:
         """`task_rows` as a frame."""
-        return _frame(self.task_rows())
+        return frame(self.task_rows())
 
     @property
     def recoveries(self) -> pd.DataFrame:
         """`recovery_rows` as a frame."""
-        return _frame(self.recovery_rows())
+        return frame(self.recovery_rows())
 
     @property
     def events(self) -> pd.DataFrame:
         """The journal as a frame: at_ms, verb, node, channel, subject (text)."""
-        return _frame(
+        return frame(
             [
                 {
                     "at_ms": at_ns / NS_PER_MS,
@@ -655,14 +641,14 @@ def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:
     >>> run(load("diamond"), seed=1).verdict
     'holds'
     """
-    if not isinstance(scenario, Scenario):
-        with collector_paused():
-            return import_module(scenario.engine).run(scenario, seed, **make)
     chosen = scenario.seed if seed is None else seed
+    kinds = Engine, Result
+    if not isinstance(scenario, Scenario):
+        kinds = import_module(scenario.engine).KINDS
     with collector_paused():
-        engine = Engine(scenario, chosen, **make)
+        engine = kinds[0](scenario, chosen, **make)
         engine.run()
-        return Result(scenario, chosen, engine)
+        return kinds[1](scenario, chosen, engine)
 
 
 @contextmanager
@@ -704,9 +690,3 @@ def _recovery_row(record: RecoveryRecord) -> dict[str, Any]:
         "events_replayed": record.replayed,
         "catch_up_ms": ms(record.caught_up_ns, record.restored_ns),
     }
-
-
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(rows)

@@ -7,10 +7,9 @@ time. A channel is bounded from the moment a message is sent; a full one makes i
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.impl.control import (
@@ -26,12 +25,13 @@ from barrierlab.model.control.invariants import ControlEntry, ControlMonitor, te
 from barrierlab.model.control.operators import DISCARDING
 from barrierlab.model.control.topology import CARRIERS, CONTROL, DATA, HEAD
 from barrierlab.model.control.world import CARRIER, Processors, as_text, head_of
-from barrierlab.model.render.html import block, facts, paragraph, table
+from barrierlab.model.render.html import facts, table
 from barrierlab.model.render.signals import lay_out_signals
 from barrierlab.model.render.svg import Svg, svg
 from barrierlab.model.render.trace_picture import PART
 from barrierlab.sim.checkpoint.coverage import NO_SIGNAL, Coverage
 from barrierlab.sim.checkpoint.figures import queues
+from barrierlab.sim.checkpoint.judged import JudgedRun, frame
 from barrierlab.sim.control import figures
 from barrierlab.sim.control.metrics import ControlMetrics
 from barrierlab.sim.control.scenario import ALIGNERS, ControlScenario, LinkSettings
@@ -231,7 +231,9 @@ class ControlSourceNode(ProcessorNode):
 class ControlEngine:
     """The nodes and channels of one run, and the clock between them."""
 
-    def __init__(self, scenario: ControlScenario, seed: int, make: Callable[..., ControlProcessor]) -> None:
+    def __init__(
+        self, scenario: ControlScenario, seed: int, make: Callable[..., ControlProcessor] = ControlProcessor
+    ) -> None:
         self.scenario, self.seed = scenario, seed
         self.clock = Clock()
         self.entries: list[ControlEntry] = []
@@ -260,7 +262,7 @@ class ControlEngine:
         self.clock.run()
 
 
-class ControlResult:
+class ControlResult(JudgedRun):
     """One run, judged and measured. Times are simulated; milliseconds unless the name says otherwise.
 
     Attributes
@@ -269,6 +271,12 @@ class ControlResult:
         ``holds`` or ``broken``.
     violations : list of Violation
     metrics : ControlMetrics
+
+    Examples
+    --------
+    >>> from barrierlab.sim import load, run
+    >>> run(load("graceful_shutdown", {"until_s": 12.0}), seed=1).lost_count
+    0
     """
 
     def __init__(self, scenario: ControlScenario, seed: int, engine: ControlEngine) -> None:
@@ -289,12 +297,9 @@ class ControlResult:
         return f"<ControlResult: {self.scenario.name}, seed {self.seed}: {self.verdict}; {counts}>"
 
     def _repr_html_(self) -> str:
-        broken = [paragraph(f"! {violation}") for violation in self.violations[:5]]
-        notes = paragraph(self.coverage.headline)
         barriers = [{k: v for k, v in row.items() if k != "complete_ms"} for row in self.metrics.barrier_rows()]
         end = {name: value for name, value in (self.metrics.end_row() or {}).items() if name != "ended_ms"}
-        title = f"{self.scenario.name}, seed {self.seed}"
-        return block(title, self.verdict, *broken, notes, table(barriers, caption="barriers"), facts(end))
+        return self.shown("", (), table(barriers, caption="barriers"), facts(end))
 
     def spacetime(self) -> Svg:
         """The events and signals, drawn in their order; of a long run the part around the first signal."""
@@ -325,16 +330,12 @@ class ControlResult:
     @property
     def barriers(self) -> pd.DataFrame:
         """The barriers as a frame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.metrics.barrier_rows())
+        return frame(self.metrics.barrier_rows())
 
     @property
     def alignments(self) -> pd.DataFrame:
         """The waits for barriers as a frame, a row for each processor and channel."""
-        import pandas as pd
-
-        return pd.DataFrame(self.metrics.alignment_rows())
+        return frame(self.metrics.alignment_rows())
 
     @property
     def coverage(self) -> Coverage:
@@ -343,10 +344,9 @@ class ControlResult:
             return Coverage()
         return Coverage(progress=NO_SIGNAL, headline="no signal was sent: nothing was judged but the events")
 
-    @cached_property
-    def digest(self) -> str:
-        """A digest of the journal: equal runs have equal digests, in every process."""
-        return hashlib.blake2b(as_text(self.entries, timed=True).encode(), digest_size=16).hexdigest()
+    def journal_text(self) -> str:
+        """Return the entries, a line each."""
+        return as_text(self.entries, timed=True)
 
     def trace(self) -> str:
         """The journal as text, under what it is of."""
@@ -354,17 +354,11 @@ class ControlResult:
         head = {"topology": scenario.topology, "control": scenario.control.wiring, "scenario": scenario.name}
         lines = [f"{key}: {value}\n" for key, value in (head | {"seed": str(self.seed)}).items()]
         verdicts = [f"! {violation}\n" for violation in self.violations]
-        return "".join([*lines, "\n", as_text(self.entries, timed=True), *verdicts])
+        return "".join([*lines, "\n", self.journal_text(), *verdicts])
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything that was measured, for machines."""
+    def measured(self) -> dict[str, Any]:
+        """Return the barriers, the waits for them, the end and the events."""
         return {
-            "scenario": self.scenario.name,
-            "seed": self.seed,
-            "digest": self.digest,
-            "settings": dict(self.scenario.settings),
-            "verdict": self.verdict,
-            "violations": [{"invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns} for v in self.violations],
             **self.coverage.as_json(),
             "barriers": self.metrics.barrier_rows(),
             "alignment": self.metrics.alignment_rows(),
@@ -373,27 +367,4 @@ class ControlResult:
         }
 
 
-def run(
-    scenario: ControlScenario, seed: int | None = None, make: Callable[..., ControlProcessor] = ControlProcessor
-) -> ControlResult:
-    """Simulate `scenario` once and judge it.
-
-    Parameters
-    ----------
-    scenario : ControlScenario
-        From `load`.
-    seed : int, optional
-        The scenario's own where not given.
-    make : type, optional
-        In place of `ControlProcessor`.
-
-    Examples
-    --------
-    >>> from barrierlab.sim import load
-    >>> run(load("graceful_shutdown", {"until_s": 12.0}), seed=1).lost_count
-    0
-    """
-    chosen = scenario.seed if seed is None else seed
-    engine = ControlEngine(scenario, chosen, make)
-    engine.run()
-    return ControlResult(scenario, chosen, engine)
+KINDS = ControlEngine, ControlResult

@@ -7,10 +7,9 @@ lost. Time is integer nanoseconds.
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from barrierlab.impl.join import (
@@ -33,11 +32,12 @@ from barrierlab.impl.join.merge_map import MergeMapRequest
 from barrierlab.model.join.history import text as entry_text
 from barrierlab.model.join.invariants import judge_join
 from barrierlab.model.join.world import JoinWorld
-from barrierlab.model.render.html import block, facts, paragraph
+from barrierlab.model.render.html import facts
 from barrierlab.model.render.streams import lay_out_join
 from barrierlab.model.render.svg import Svg, svg
 from barrierlab.model.render.trace_picture import PART
 from barrierlab.sim.checkpoint.coverage import NO_OUTPUT, Coverage
+from barrierlab.sim.checkpoint.judged import JudgedRun, frame
 from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import NS_PER_S, Distribution, stream
 from barrierlab.sim.join import figures
@@ -388,7 +388,7 @@ class Measures:
         self.skews_ns.append(max(aligned) - min(aligned))
 
 
-class JoinResult:
+class JoinResult(JudgedRun):
     """One run of a join, judged. Times are milliseconds unless the name says otherwise.
 
     Attributes
@@ -400,6 +400,12 @@ class JoinResult:
     verdict : str
         ``holds`` or ``broken``.
     violations : list of Violation
+
+    Examples
+    --------
+    >>> from barrierlab.sim import load, run
+    >>> run(load("lockstep_cameras"), seed=1).verdict
+    'holds'
     """
 
     def __init__(self, scenario: JoinScenario, seed: int, engine: JoinEngine) -> None:
@@ -417,10 +423,8 @@ class JoinResult:
         return f"<JoinResult: {self.scenario.name}, seed {self.seed}: {self.verdict}; {counts}>"
 
     def _repr_html_(self) -> str:
-        broken = [paragraph(f"! {violation}") for violation in self.violations[:5]]
-        notes = [paragraph(line) for line in (self.coverage.headline, self.waiting_line) if line]
         row = {name: value for name, value in self.join_rows()[0].items() if value is not None}
-        return block(f"{self.scenario.name}, seed {self.seed}", self.verdict, *broken, *notes, facts(row))
+        return self.shown("", [self.waiting_line], facts(row))
 
     def spacetime(self) -> Svg:
         """The frames and the outputs, drawn in their order; of a long run the part around the first that is skipped."""
@@ -438,10 +442,9 @@ class JoinResult:
             self.scenario.title, self.entries, {number: name for name, number in self.scenario.streams.items()}
         )
 
-    @cached_property
-    def digest(self) -> str:
-        """A digest of the journal: equal runs have equal digests, in every process."""
-        return hashlib.blake2b("\n".join(map(entry_text, self.entries)).encode(), digest_size=16).hexdigest()
+    def journal_text(self) -> str:
+        """Return the entries, a line each."""
+        return "\n".join(map(entry_text, self.entries))
 
     def run_row(self) -> dict[str, Any]:
         """One row for the whole run, as runs of jobs have."""
@@ -497,10 +500,6 @@ class JoinResult:
             }
         ]
 
-    def violation_rows(self) -> list[dict[str, Any]]:
-        """One row for each violation."""
-        return [{"invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns} for v in self.violations]
-
     def skip_counts(self) -> dict[str, int]:
         """Outputs that were passed over, and attempts that a changed map made void, of those that count, by why."""
         return {reason.value: count for reason, count in self._engine.measures.skips.items()}
@@ -544,15 +543,9 @@ class JoinResult:
         head = [f"# {self.scenario.title}", *(f"{key}: {value}" for key, value in fields.items()), ""]
         return "\n".join([*head, *map(entry_text, self.entries), *(f"! {v}" for v in self.violations)]) + "\n"
 
-    def as_json(self) -> dict[str, Any]:
-        """The result as one JSON object."""
+    def measured(self) -> dict[str, Any]:
+        """Return what came out, what did not, and what it waits for."""
         return {
-            "scenario": self.scenario.name,
-            "seed": self.seed,
-            "digest": self.digest,
-            "settings": dict(self.scenario.settings),
-            "verdict": self.verdict,
-            "violations": self.violation_rows(),
             **self.coverage.as_json(),
             "join": self.join_rows()[0] | {"skips": self.skip_counts(), "waits_for": self.waits_for},
             "frames": self._engine.published,
@@ -561,8 +554,6 @@ class JoinResult:
     @property
     def outputs(self) -> pd.DataFrame:
         """The outputs, a row each: out, at_ms, absent, and the frames' numbers by input."""
-        import pandas as pd
-
         names = {number: name for name, number in self.scenario.streams.items()}
         rows = []
         for at_ns, verb, _, subject in self.entries:
@@ -571,7 +562,7 @@ class JoinResult:
                 seqs = {names[number]: frame.seq for number, frame in frames}
                 missing = " ".join(names[each] for each in absent)
                 rows.append({"out": out, "at_ms": at_ns / NS_PER_MS, "absent": missing, **seqs})
-        return pd.DataFrame(rows)
+        return frame(rows)
 
 
 def _spread(name: str, values_ns: list[int]) -> dict[str, float | None]:
@@ -587,16 +578,4 @@ def _spread(name: str, values_ns: list[int]) -> dict[str, float | None]:
     return {f"{name}_mean_ms": mean, f"{name}_p50_ms": at(0.5), f"{name}_p99_ms": at(0.99)}
 
 
-def run(scenario: JoinScenario, seed: int | None = None) -> JoinResult:
-    """Simulate `scenario` once and judge it.
-
-    Examples
-    --------
-    >>> from barrierlab.sim import load, run
-    >>> run(load("lockstep_cameras"), seed=1).verdict
-    'holds'
-    """
-    chosen = scenario.seed if seed is None else seed
-    engine = JoinEngine(scenario, chosen)
-    engine.run()
-    return JoinResult(scenario, chosen, engine)
+KINDS = JoinEngine, JoinResult
