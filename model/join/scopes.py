@@ -7,7 +7,7 @@ the inputs: one outcome. With them time decides (defect J-12).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations_with_replacement, product
@@ -231,6 +231,24 @@ def moments(*at: int) -> Script:
     return tuple(map(time, at))
 
 
+def wanted(*outs: int) -> Script:
+    """Outputs are wanted, one after another."""
+    return tuple(map(offers, outs))
+
+
+def done(*outs: int) -> Script:
+    """Outputs are dealt with, one after another."""
+    return tuple(map(accepts, outs))
+
+
+def _each(move: Callable[..., JoinMove], stream: int, by: str, *values: int | tuple[int | None, int] | None) -> Script:
+    """One move after another of a stream; a pair is a value with its epoch."""
+    return tuple(move(stream, by, *(value if isinstance(value, tuple) else (value,))) for value in values)
+
+
+seen, passed = partial(_each, observes), partial(_each, processes)
+
+
 _LOCKSTEP = numbers(at(1), at(2))
 _ABSENT = StageConfig(OnFailure.ABSENT)
 _THREE = range(3)
@@ -244,31 +262,28 @@ CONFLUENT = (
     in_any_order("three inputs", numbers(at(1), at(2), at(3)), (frames(1, 0, 1), frames(2, 0, 1), frames(3, 0, 1))),
     in_any_order("announced again and again", _LOCKSTEP, (frames(1, 0, 1), frames(2, 0, 1), (says(_LOCKSTEP),) * 2)),
     in_any_order(
-        "times in lockstep", times(at_ns(1), at_ns(2)), (frames(1, 0, 1, 2), frames(2, 0, 1, 2), (offers(1), offers(2)))
+        "times in lockstep", times(at_ns(1), at_ns(2)), (frames(1, 0, 1, 2), frames(2, 0, 1, 2), wanted(1, 2))
     ),
 )
 
-_BACK_AND_FORTH = (observes(1, "seq", 0), observes(1, "seq", 2), observes(1, "seq", 1), observes(1, "seq", 2))
+_BACK_AND_FORTH = seen(1, "seq", 0, 2, 1, 2)
 SEQUENCE = (
     barrier_alone(
         "cursors",
         numbers(at(1), at(2, -1)),
-        (_BACK_AND_FORTH, (observes(2, "seq", 1), observes(3, "seq", 1)), (accepts(1), accepts(0), accepts(2))),
+        (_BACK_AND_FORTH, (observes(2, "seq", 1), observes(3, "seq", 1)), done(1, 0, 2)),
     ),
     barrier_alone(
         "epochs of an input",
         numbers(at(1), at(2, 1)),
-        (
-            (observes(1, "seq", 2), observes(1, "seq", 0, 3), observes(1, "seq", 3, 2), observes(1, "seq", MOST, 4)),
-            (observes(2, "seq", 3), observes(2, "seq", 1, 2), observes(2, "seq", 2, 1)),
-        ),
+        (seen(1, "seq", 2, (0, 3), (3, 2), (MOST, 4)), seen(2, "seq", 3, (1, 2), (2, 1))),
     ),
     barrier_alone(
         "cursors of a stage before",
         numbers(at(1), window(2, 2), stale=1),
         (
-            (observes(1, "seq", 1), observes(1, "seq", 2), processes(1, "seq", 0, 2)),
-            (processes(1, "seq", 0), processes(1, "seq", 2), processes(1, "seq", 1), processes(3, "seq", 1)),
+            (*seen(1, "seq", 1, 2), processes(1, "seq", 0, 2)),
+            (*passed(1, "seq", 0, 2, 1), processes(3, "seq", 1)),
             (observes(2, "seq", 2), processes(2, "seq", 1)),
             moments(2),
         ),
@@ -277,15 +292,15 @@ SEQUENCE = (
     barrier_alone(
         "cursors of a stage before that do not count",
         numbers(at(1)),
-        ((observes(1, "seq", 2),), (processes(1, "seq", 0), processes(1, "seq", 1, 2), processes(1, "seq", 1, 1))),
+        ((observes(1, "seq", 2),), passed(1, "seq", 0, (1, 2), (1, 1))),
     ),
     barrier_alone(
         "the ends of the range",
         numbers(at(1, 2**31 - 1), at(2, 1 - 2**31), window(3, 2**32 - 2)),
         (
-            (observes(1, "seq", 2**31), observes(1, "seq", MOST - 1), observes(1, "seq", MOST)),
-            (observes(2, "seq", 0), observes(2, "seq", MOST + 1), observes(2, "seq", MOST - 2**31)),
-            (observes(3, "seq", -1), observes(3, "seq", 2**32 - 2), observes(3, "seq", MOST - 1)),
+            seen(1, "seq", 2**31, MOST - 1, MOST),
+            seen(2, "seq", 0, MOST + 1, MOST - 2**31),
+            seen(3, "seq", -1, 2**32 - 2, MOST - 1),
         ),
         outs=(
             *(-1, 0, 1, 2**31 - 2, 2**31 - 1, 2**31, 2**32 - 4, 2**32 - 3, 2**32 - 2),
@@ -295,11 +310,7 @@ SEQUENCE = (
     barrier_alone(
         "a stale input",
         numbers(at(1), at(2, -1), stale=2),
-        (
-            (observes(1, "seq", 1), observes(1, "seq", 1), observes(1, "seq", 0, 2)),
-            (observes(2, "seq", 0), observes(2, "seq", 1)),
-            moments(1, 2, 3, 4, 5),
-        ),
+        (seen(1, "seq", 1, 1, (0, 2)), seen(2, "seq", 0, 1), moments(1, 2, 3, 4, 5)),
         outs=_THREE,
     ),
 )
@@ -313,7 +324,7 @@ MAPS = (
         (
             (says(numbers(at(1), epoch=2)), says(numbers(at(1), epoch=1)), says(numbers(at(1), epoch=3))),
             (says(_STRANGE), says(times(at_ns(1), epoch=7))),
-            (observes(1, "seq", 0), observes(1, "seq", 1)),
+            seen(1, "seq", 0, 1),
             (accepts(0), enters(2), enters(MOST), enters(3)),
         ),
         outs=_THREE,
@@ -343,8 +354,8 @@ MAPS = (
         numbers(at(1), at(2), stale=1),
         (
             (says(numbers(at(1, -1), at(3), stale=2)), says(numbers(at(1), at(2), stale=1))),
-            (observes(1, "seq", 0, 2), observes(1, "seq", 1, 2)),
-            (observes(2, "seq", 0, 3), observes(2, "seq", 5, 2)),
+            seen(1, "seq", (0, 2), (1, 2)),
+            seen(2, "seq", (0, 3), (5, 2)),
             moments(1, 2, 3),
         ),
         outs=_THREE,
@@ -353,8 +364,8 @@ MAPS = (
         "a new epoch of the output",
         numbers(at(1), at(2), stale=2),
         (
-            (observes(1, "seq", 1), observes(1, "seq", 2)),
-            (observes(2, "seq", 1, 2), observes(2, "seq", 4, 1)),
+            seen(1, "seq", 1, 2),
+            seen(2, "seq", (1, 2), (4, 1)),
             (accepts(1), enters(2), says(numbers(at(2), at(1), epoch=2, stale=2))),
             moments(1, 3),
         ),
@@ -372,20 +383,13 @@ TIMESTAMP = (
     barrier_alone(
         "lateness",
         times(at_ns(1), window_ns(2, 3), late=2),
-        (
-            tuple(observes(1, "frame", at) for at in (0, 1, 2, 3, 4)),
-            tuple(observes(2, "frame", at) for at in (1, 2, 3, 3)),
-        ),
+        (seen(1, "frame", 0, 1, 2, 3, 4), seen(2, "frame", 1, 2, 3, 3)),
         outs=range(7),
     ),
     barrier_alone(
         "lateness of windows",
         times(at_ns(1, -1), at_ns(1, 1, SLOT), window_ns(2, 2), late=1),
-        (
-            tuple(observes(1, "frame", at) for at in (0, 1, 2)),
-            tuple(observes(1, "slot", at) for at in (1, 2, 3)),
-            tuple(observes(2, "frame", at) for at in (1, 2)),
-        ),
+        (seen(1, "frame", 0, 1, 2), seen(1, "slot", 1, 2, 3), seen(2, "frame", 1, 2)),
         outs=range(5),
         config=JoinConfig(OUT, lateness_scope=LatenessScope.WINDOWS),
     ),
@@ -393,8 +397,8 @@ TIMESTAMP = (
         "times that go back",
         times(at_ns(1), at_ns(2), at_ns(2, 0, SLOT), stale=2),
         (
-            tuple(observes(1, "frame", at) for at in (2, 1, 3, None)),
-            (observes(2, "slot", 2), observes(2, "slot", 1), observes(2, "frame", 1, 2), observes(2, "slot", 0, 1)),
+            seen(1, "frame", 2, 1, 3, None),
+            (*seen(2, "slot", 2, 1), observes(2, "frame", 1, 2), observes(2, "slot", 0, 1)),
             (says(times(at_ns(1, 1), at_ns(2), stale=2)),),
             moments(3),
         ),
@@ -403,7 +407,7 @@ TIMESTAMP = (
         "a rejected stream and a new epoch of the output",
         times(at_ns(1), at_ns(2)),
         (
-            (observes(1, "frame", 2), observes(1, "frame", 1), observes(1, "frame", 3), observes(1, "frame", 0, 2)),
+            seen(1, "frame", 2, 1, 3, (0, 2)),
             (observes(2, "frame", 3),),
             (enters(2), says(times(at_ns(1), at_ns(2), epoch=2))),
         ),
@@ -412,8 +416,8 @@ TIMESTAMP = (
         "times that are absent",
         times(at_ns(1), at_ns(2, 0, SLOT), stale=1),
         (
-            (observes(1, "frame", None), observes(1, "frame", 1), observes(1, "frame", None, 2)),
-            (observes(2, "slot", MOST), observes(2, "frame", 1), observes(2, "slot", 1), observes(2, "slot", 1)),
+            seen(1, "frame", None, 1, (None, 2)),
+            (observes(2, "slot", MOST), observes(2, "frame", 1), *seen(2, "slot", 1, 1)),
             moments(1, 2),
         ),
         outs=_THREE,
@@ -422,9 +426,9 @@ TIMESTAMP = (
         "times of a stage before",
         times(at_ns(1), window_ns(2, 2), late=1),
         (
-            (observes(1, "frame", 2), observes(1, "frame", 1), observes(1, "frame", 2, 2)),
-            (processes(1, "frame", 1), processes(1, "frame", 2), processes(1, "frame", 0, 2), processes(1, "slot", 3)),
-            (processes(2, "frame", 3), observes(2, "frame", 2), observes(2, "frame", 3)),
+            seen(1, "frame", 2, 1, (2, 2)),
+            (*passed(1, "frame", 1, 2, (0, 2)), processes(1, "slot", 3)),
+            (processes(2, "frame", 3), *seen(2, "frame", 2, 3)),
         ),
         outs=range(5),
         config=JoinConfig(OUT, use_processed=True),
@@ -432,21 +436,11 @@ TIMESTAMP = (
     barrier_alone(
         "the ends of the range of times",
         times(at_ns(1, 2**63 - 1), at_ns(2, 1 - 2**63), window_ns(3, 2**64 - 2), late=2**63),
-        (
-            (observes(1, "frame", 0), observes(1, "frame", MOST - 1), observes(1, "frame", MOST)),
-            (observes(2, "frame", 0), observes(2, "frame", MOST + 1), observes(2, "frame", MOST - 1)),
-            (observes(3, "frame", -1), observes(3, "frame", MOST - 1)),
-        ),
+        (seen(1, "frame", 0, MOST - 1, MOST), seen(2, "frame", 0, MOST + 1, MOST - 1), seen(3, "frame", -1, MOST - 1)),
         outs=(-1, 0, 1, 2**63 - 2, 2**63 - 1, 2**63, 2**63 + 1, 2**63 + 2, MOST - 2, MOST - 1, MOST, MOST + 1),
     ),
     barrier_alone(
-        "output times in order",
-        times(at_ns(1)),
-        (
-            (observes(1, "frame", 2),),
-            (accepts(1), accepts(1), accepts(0), accepts(2)),
-            (accepts(-1), accepts(MOST + 1)),
-        ),
+        "output times in order", times(at_ns(1)), ((observes(1, "frame", 2),), done(1, 1, 0, 2), done(-1, MOST + 1))
     ),
     barrier_alone(
         "clocks",
@@ -471,22 +465,14 @@ LATEST = (
     barrier_alone(
         "the latest value",
         numbers(at(1, -3), window(2, 4), stale=2),
-        (
-            (observes(1, "seq", 1), observes(1, "seq", 1), observes(1, "seq", 0), observes(1, "seq", 0, 2)),
-            (observes(2, "seq", 0), observes(2, "seq", 3), observes(2, "seq", MOST)),
-            moments(1, 2, 3, 5),
-            (accepts(1), accepts(1)),
-        ),
+        (seen(1, "seq", 1, 1, 0, (0, 2)), seen(2, "seq", 0, 3, MOST), moments(1, 2, 3, 5), done(1, 1)),
         "latest",
         outs=_THREE,
     ),
     barrier_alone(
         "the ends of the range of the latest value",
         numbers(at(1), at(2)),
-        (
-            (observes(1, "seq", -1), observes(1, "seq", 0), observes(1, "seq", -1)),
-            (observes(2, "seq", MOST + 1), observes(2, "seq", MOST - 1), observes(2, "seq", MOST + 1)),
-        ),
+        (seen(1, "seq", -1, 0, -1), seen(2, "seq", MOST + 1, MOST - 1, MOST + 1)),
         "latest",
         (-1, 0, MOST, MOST + 1),
     ),
@@ -494,9 +480,9 @@ LATEST = (
         "the latest value by timestamp",
         times(at_ns(1), at_ns(2, 0, SLOT), at_ns(1, 5, SLOT), late=3),
         (
-            (observes(1, "frame", 1), observes(1, "frame", 1), observes(1, "frame", 0), observes(1, "frame", None, 2)),
-            (observes(2, "slot", 2), observes(2, "slot", 1), observes(2, "frame", 1)),
-            (observes(1, "slot", 1), observes(1, "slot", 0, 2)),
+            seen(1, "frame", 1, 1, 0, (None, 2)),
+            (*seen(2, "slot", 2, 1), observes(2, "frame", 1)),
+            seen(1, "slot", 1, (0, 2)),
         ),
         "newest",
         outs=_THREE,
@@ -514,18 +500,14 @@ LATEST = (
     barrier_alone(
         "the latest value of the streams of a timestamp map",
         times(at_ns(1), at_ns(1, 5, SLOT), at_ns(2)),
-        (
-            (observes(1, "seq", 1), observes(1, "seq", 2)),
-            (observes(2, "seq", 2), observes(2, "seq", 2)),
-            (says(times(at_ns(2), at_ns(3))), observes(3, "seq", 0)),
-        ),
+        (seen(1, "seq", 1, 2), seen(2, "seq", 2, 2), (says(times(at_ns(2), at_ns(3))), observes(3, "seq", 0))),
         "latest",
         outs=_THREE,
     ),
     JoinScope(
         "ticks, and a frame that is gone",
         _LOCKSTEP,
-        (frames(1, 0, 1), frames(2, 0, 1), (offers(1), offers(2), offers(3))),
+        (frames(1, 0, 1), frames(2, 0, 1), wanted(1, 2, 3)),
         "latest",
         slots=1,
     ),
@@ -535,14 +517,14 @@ LATEST = (
         (
             (comes(frame(1, 0, 5)), comes(frame(1, 1, 3)), comes(frame(1, 2, 5))),
             (comes(frame(2, 0, 1)), comes(frame(2, 0, 2, epoch=2))),
-            (offers(1), offers(2)),
+            wanted(1, 2),
         ),
         "newest",
     ),
     JoinScope(
         "ticks without a stale input",
         numbers(at(1), at(2), stale=1),
-        (frames(1, 0, 1), frames(2, 0), (offers(1), offers(1), offers(2)), moments(1, 2)),
+        (frames(1, 0, 1), frames(2, 0), wanted(1, 1, 2), moments(1, 2)),
         "latest",
         outs=_THREE,
     ),
@@ -555,7 +537,7 @@ _LATE_WRITER = tuple(
 )
 _NO_TIME = Frame(1, 1, 1, None, None)
 _QUEUE, _REPLACE, _HOLD = (StageConfig(pending=pending, most_pending=2) for pending in PendingPolicy)
-_WANTED = (offers(2), offers(1), offers(3), offers(3))
+_WANTED = wanted(2, 1, 3, 3)
 _PENDING = times(at_ns(1), window_ns(2, 1))
 STAGE = (
     JoinScope("overwritten slots", _LOCKSTEP, (frames(1, 0, 1, 2), frames(2, 0, 1, 2)), slots=2),
@@ -585,7 +567,7 @@ STAGE = (
     JoinScope(
         "an output time before its window, of which the input is stale",
         times(at_ns(1), window_ns(2, 3), stale=1),
-        (frames(1, 1), (offers(1), offers(2)), moments(2), (enters(2),)),
+        (frames(1, 1), wanted(1, 2), moments(2), (enters(2),)),
         outs=_THREE,
     ),
     JoinScope("a writer in between", numbers(at(1), at(2)), (_LATE_WRITER, frames(2, 0, 1, 2)), slots=2),
@@ -627,7 +609,7 @@ STAGE = (
         (
             frames(1, 1, 2),
             frames(2, 1),
-            (offers(1), offers(2)),
+            wanted(1, 2),
             (says(times(at_ns(1), at_ns(2, -1))), says(times(at_ns(1), epoch=2))),
         ),
         outs=_THREE,
@@ -638,7 +620,7 @@ STAGE = (
         (
             (comes(frame(1, 0, 20)), comes(frame(1, 1, 115))),
             (*(comes(frame(2, seq, at)) for seq, at in ((0, 10), (5, 100))), comes(frame(2, 6, 90, 110))),
-            (offers(20), offers(115)),
+            wanted(20, 115),
         ),
         outs=(14, 15, 20, 110, 115),
         slots=4,
@@ -654,7 +636,7 @@ STAGE = (
     JoinScope(
         "output times without a stale input",
         times(at_ns(1), at_ns(2), stale=1),
-        (frames(1, 1, 2), frames(2, 1), (offers(1), offers(2)), moments(1, 2, 3)),
+        (frames(1, 1, 2), frames(2, 1), wanted(1, 2), moments(1, 2, 3)),
         outs=_THREE,
     ),
     barrier_alone(
