@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, to
+from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, scheme
 
 FLINK = "Flink"
 
@@ -43,47 +42,35 @@ def _persister(script: tuple[str, ...], begin: Persister, remembers: bool, compa
     `remembers`: the end of checkpoint 1 leaves alone what was seen of barrier 2. `compares`: a barrier ends only the
     recording of its own checkpoint.
     """
-    ahead = script[: script.index("barrier 2")]
-    due = tuple(message for message in ahead if not message.startswith("barrier"))
+    due = tuple(message for message in script[: script.index("barrier 2")] if message.isalpha())
 
-    def arrive(message: str) -> Callable[[Persister], Persister]:
-        def arrives(state: Persister) -> Persister:
-            state = state._replace(came=state.came + 1)
-            if not message.startswith("barrier"):
-                return state._replace(recorded=(*state.recorded, message)) if state.pending else state
+    def brings(at: int, message: str) -> str:
+        if message.isalpha():
+            then = f"recorded=(*recorded, *('{message}',) * pending)"
+        else:
             number = int(message.removeprefix("barrier "))
-            ends = number == 2 or not compares
-            return state._replace(seen=max(state.seen, number), pending=state.pending and not ends)
+            then = f"seen=max(seen, {number}), pending=pending and {number != 2 and compares}"
+        return f"the channel brings {message} | came == {at} | came=came + 1, {then}"
 
-        return arrives
-
-    def stop(state: Persister) -> Persister:
-        return state._replace(stopped=True, seen=state.seen if remembers else min(state.seen, 1))
-
-    def begins(state: Persister) -> Persister:
-        queued = tuple(message for message in script[: state.came] if message in due)
-        return state._replace(started=True, pending=state.seen < 2, recorded=queued)
-
-    def wrong(state: Persister) -> str | None:
-        extra = [message for message in state.recorded if message not in due]
-        return f"CUT: {extra[0]} came behind barrier 2, and is recorded as in flight in checkpoint 2" if extra else None
-
-    def left(state: Persister) -> str | None:
-        lost = [message for message in due if message not in state.recorded]
-        return f"CUT: {lost[0]} was in flight at checkpoint 2, and is not recorded" if lost else None
-
-    return Scheme(
+    rules = [brings(at, message) for at, message in enumerate(script)]
+    if not begin.stopped:
+        rules.append("the task ends checkpoint 1 | not stopped | stopped=True, seen=min(seen, 2 if remembers else 1)")
+    rules.append(
+        "the task begins checkpoint 2 | stopped and not started"
+        " | started=True, pending=seen < 2, recorded=tuple(filter(due.count, script[:came]))"
+    )
+    return scheme(
         begin,
-        {
-            **{
-                f"the channel brings {message}": (lambda s, at=at: s.came == at, arrive(message))  # type: ignore[misc]
-                for at, message in enumerate(script)
-            },
-            **({} if begin.stopped else {"the task ends checkpoint 1": (lambda s: not s.stopped, stop)}),
-            "the task begins checkpoint 2": (lambda s: s.stopped and not s.started, begins),
-        },
-        wrong=wrong,
-        left=left,
+        "\n".join(rules),
+        wrong="""{*recorded} - {*due}
+            | CUT: {[each for each in recorded if each not in due][0]} came behind barrier 2,
+            and is recorded as in flight in checkpoint 2""",
+        left="""{*due} - {*recorded}
+            | CUT: {[each for each in due if each not in recorded][0]} was in flight at checkpoint 2,
+            and is not recorded""",
+        remembers=remembers,
+        script=script,
+        due=due,
     )
 
 
@@ -124,33 +111,20 @@ class TwoInputMailbox(NamedTuple):
 
 def mailbox(repaired: bool) -> Scheme[TwoInputMailbox]:
     """The task reads its mail between two rounds of reading; repaired, a noticed barrier ends the round."""
-
-    def reads(state: TwoInputMailbox) -> bool:
-        return not (repaired and state.mail)
-
-    def wrong(state: TwoInputMailbox) -> str | None:
-        if state.cut is None or state.cut[0] < 2:
-            return None
-        return "CUT: the event behind the barrier of the first input is in the state that was saved"
-
-    return Scheme(
+    return scheme(
         TwoInputMailbox(),
-        {
-            "the network notices the barrier of the first input": (
-                lambda s: not s.noticed,
-                to(noticed=True, mail=True),
-            ),
-            "the task reads that barrier": (lambda s: reads(s) and s.noticed and s.first == 0, to(first=1)),
-            "the task reads the event behind it": (lambda s: reads(s) and s.first == 1, to(first=2)),
-            "the task reads an event of the second input": (lambda s: reads(s) and s.second == 0, to(second=1)),
-            "the task reads the barrier of the second input": (lambda s: reads(s) and s.second == 1, to(second=2)),
-            "the task reads its mail: its state is saved": (
-                lambda s: s.mail,
-                lambda s: s._replace(mail=False, cut=(s.first, s.second)),
-            ),
-        },
-        wrong=wrong,
-        left=lambda s: None if s.cut and s.first == s.second == 2 else "LIVE: the task has not read all",
+        """
+        the network notices the barrier of the first input | not noticed | noticed=True, mail=True
+        the task reads that barrier | not (repaired and mail) and noticed and first == 0 | first=1
+        the task reads the event behind it | not (repaired and mail) and first == 1 | first=2
+        the task reads an event of the second input | not (repaired and mail) and second == 0 | second=1
+        the task reads the barrier of the second input | not (repaired and mail) and second == 1 | second=2
+        the task reads its mail: its state is saved | mail | mail=False, cut=(first, second)
+        """,
+        wrong="""cut and cut[0] == 2
+            | CUT: the event behind the barrier of the first input is in the state that was saved""",
+        left="not (cut and first == second == 2) | LIVE: the task has not read all",
+        repaired=repaired,
     )
 
 
@@ -175,27 +149,18 @@ class Wakeup(NamedTuple):
 
 def wakeup(repaired: bool, concurrent: int = 2) -> Scheme[Wakeup]:
     """Two barriers, of which so many may be pending at once."""
-
-    def clear(state: Wakeup) -> Wakeup:
-        return state._replace(clears=False, flag=repaired and state.queued > 0)
-
-    def take(state: Wakeup) -> Wakeup:
-        return state._replace(queued=state.queued - 1, taken=state.taken + 1, clears=state.queued == 1)
-
-    def open_checkpoints(state: Wakeup) -> int:
-        return state.sent - state.taken + state.clears
-
-    return Scheme(
+    return scheme(
         Wakeup(),
-        {
-            "a barrier is queued, and the flag set": (
-                lambda s: s.sent < 2 and open_checkpoints(s) < concurrent,
-                lambda s: s._replace(sent=s.sent + 1, queued=s.queued + 1, flag=True),
-            ),
-            "the task takes a barrier": (lambda s: s.flag and s.queued > 0 and not s.clears, take),
-            "the task clears the flag": (lambda s: s.clears, clear),
-        },
-        left=lambda s: f"LIVE: barrier {s.taken + 1} is queued, and no flag says so" if s.queued else None,
+        """
+        a barrier is queued, and the flag set | sent < 2 and sent - taken + clears < concurrent
+            | sent=sent + 1, queued=queued + 1, flag=True
+        the task takes a barrier | flag and queued > 0 and not clears
+            | queued=queued - 1, taken=taken + 1, clears=queued == 1
+        the task clears the flag | clears | clears=False, flag=repaired and queued > 0
+        """,
+        left="queued | LIVE: barrier {taken + 1} is queued, and no flag says so",
+        concurrent=concurrent,
+        repaired=repaired,
     )
 
 
@@ -220,33 +185,21 @@ class UnrecoverableEdge(NamedTuple):
 
 def forced_aligned(repaired: bool) -> Scheme[UnrecoverableEdge]:
     """The sender marks a barrier as one that never overtakes; as reported, only one that is unaligned already."""
-
-    def wrong(state: UnrecoverableEdge) -> str | None:
-        if state.cut is None or state.cut == state.sent:
-            return None
-        return f"CUT: {state.sent - state.cut} events were overtaken on an edge that keeps nothing in flight"
-
-    return Scheme(
+    return scheme(
         UnrecoverableEdge(),
-        {
-            "the sender sends an event": (
-                lambda s: s.sent < 2 and not s.barrier,
-                lambda s: s._replace(sent=s.sent + 1),
-            ),
-            "the sender sends its barrier": (lambda s: not s.barrier, to(barrier="aligned" if repaired else "timeout")),
-            "the deadline of the barrier passes": (
-                lambda s: s.barrier == "timeout" and s.cut is None,
-                to(barrier="unaligned"),
-            ),
-            "the receiver takes an event": (lambda s: s.taken < s.sent, lambda s: s._replace(taken=s.taken + 1)),
-            "the receiver takes the barrier": (
-                lambda s: s.cut is None and (s.barrier == "unaligned" or (bool(s.barrier) and s.taken == s.sent)),
-                lambda s: s._replace(cut=s.taken),
-            ),
-        },
-        wrong=wrong,
-        left=lambda s: "LIVE: the barrier is not taken" if s.cut is None else None,
+        """
+        the sender sends an event | sent < 2 and not barrier | sent=sent + 1
+        the sender sends its barrier | not barrier | barrier="aligned" if repaired else "timeout"
+        the deadline of the barrier passes | barrier == "timeout" and cut is None | barrier="unaligned"
+        the receiver takes an event | taken < sent | taken=taken + 1
+        the receiver takes the barrier | cut is None and (barrier == "unaligned" or barrier and taken == sent)
+            | cut=taken
+        """,
+        wrong="""cut is not None and cut != sent
+            | CUT: {sent - cut} events were overtaken on an edge that keeps nothing in flight""",
+        left="cut is None | LIVE: the barrier is not taken",
         faults=("the deadline of the barrier passes",),
+        repaired=repaired,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barrierlab.impl import CheckpointBarrier, Reason, SourceTask
-from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, to
+from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, scheme
 from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
 
 HAZELCAST, RISINGWAVE = "Hazelcast Jet", "RisingWave"
@@ -28,23 +28,16 @@ class MidRecovery(NamedTuple):
 
 def no_op_trigger(repaired: bool) -> Scheme[MidRecovery]:
     """As repaired, such a job recovers in the old way, in which a task that is not ready declines."""
-
-    def answer(state: MidRecovery) -> MidRecovery:
-        during = "declined" if repaired else "unheard"
-        return state._replace(checkpoint=during if state.left else "taken")
-
-    return Scheme(
+    return scheme(
         MidRecovery(),
-        {
-            "a buffer is read back": (lambda s: s.left > 0, lambda s: s._replace(left=s.left - 1)),
-            "a checkpoint is triggered": (lambda s: not s.checkpoint, to(checkpoint="open")),
-            "the task is asked for it": (lambda s: s.checkpoint == "open", answer),
-        },
-        left=lambda s: (
-            None
-            if s.checkpoint in ("taken", "declined")
-            else "LIVE: the checkpoint is neither taken nor declined, until it expires and the job fails over"
-        ),
+        """
+        a buffer is read back | left > 0 | left=left - 1
+        a checkpoint is triggered | not checkpoint | checkpoint="open"
+        the task is asked for it | checkpoint == "open" | checkpoint=during if left else "taken"
+        """,
+        left="""checkpoint not in ("taken", "declined")
+            | LIVE: the checkpoint is neither taken nor declined, until it expires and the job fails over""",
+        during="declined" if repaired else "unheard",
     )
 
 
@@ -72,37 +65,24 @@ class Coalescer(NamedTuple):
 def coalescer(repaired: bool) -> Scheme[Coalescer]:
     """Barriers that are ready are handed over in one batch; repaired, a batch is split before it is queued."""
 
-    def at(values: tuple[int, int], sender: int, value: int) -> tuple[int, int]:
-        return (value, values[1]) if sender == 0 else (values[0], value)
+    def batches(queue: tuple[int, ...], handed: int, made: int) -> tuple[int, ...]:
+        return queue + (tuple(range(handed + 1, made + 1)) if repaired else (made,))
 
-    def hand_over(state: Coalescer, sender: int) -> Coalescer:
-        first, last = state.handed[sender] + 1, state.made[sender]
-        queue = state.queues[sender] + (tuple(range(first, last + 1)) if repaired else (last,))
-        queues = (queue, state.queues[1]) if sender == 0 else (state.queues[0], queue)
-        return state._replace(handed=at(state.handed, sender, last), queues=queues)
-
-    def pair(state: Coalescer) -> Coalescer:
-        one, other = state.queues
-        return state._replace(queues=(one[1:], other[1:]), out=max(state.out, one[0], other[0]))
-
-    def left(state: Coalescer) -> str | None:
-        return "LIVE: a barrier waits for a partner that was paired already" if any(state.queues) else None
-
-    return Scheme(
+    return scheme(
         Coalescer(),
-        {
-            "A makes a barrier": (lambda s: s.made[0] < 2, lambda s: s._replace(made=at(s.made, 0, s.made[0] + 1))),
-            "B makes a barrier": (lambda s: s.made[1] < 2, lambda s: s._replace(made=at(s.made, 1, s.made[1] + 1))),
-            "A hands over what it has": (lambda s: s.handed[0] < s.made[0], lambda s: hand_over(s, 0)),
-            "B hands over what it has": (lambda s: s.handed[1] < s.made[1], lambda s: hand_over(s, 1)),
-            "the heads of the queues are paired and go on": (lambda s: all(s.queues), pair),
-        },
-        wrong=lambda s: (
-            f"CUT: barrier {s.out} went on, and one of the two has not handed it over"
-            if s.out > min(s.handed)
-            else None
-        ),
-        left=left,
+        """
+        A makes a barrier | made[0] < 2 | made=put(made, 0, made[0] + 1)
+        B makes a barrier | made[1] < 2 | made=put(made, 1, made[1] + 1)
+        A hands over what it has | handed[0] < made[0]
+            | handed=put(handed, 0, made[0]), queues=put(queues, 0, batches(queues[0], handed[0], made[0]))
+        B hands over what it has | handed[1] < made[1]
+            | handed=put(handed, 1, made[1]), queues=put(queues, 1, batches(queues[1], handed[1], made[1]))
+        the heads of the queues are paired and go on | all(queues)
+            | queues=(queues[0][1:], queues[1][1:]), out=max(out, queues[0][0], queues[1][0])
+        """,
+        wrong="out > min(handed) | CUT: barrier {out} went on, and one of the two has not handed it over",
+        left="any(queues) | LIVE: a barrier waits for a partner that was paired already",
+        batches=batches,
     )
 
 
@@ -129,23 +109,18 @@ class TableReplacement(NamedTuple):
 
 def mutation(repaired: bool) -> Scheme[TableReplacement]:
     """The change comes with the barrier; repaired, the consumer hears of it beside the barrier."""
-    return Scheme(
+    return scheme(
         TableReplacement(),
-        {
-            "a barrier is issued that carries the change": (lambda s: not s.issued, to(issued=True)),
-            "the barrier is at the job above": (lambda s: s.issued and not s.above, to(above=True)),
-            "the consumer hears of the change": (
-                lambda s: not s.announced and (s.merge or (repaired and s.issued)),
-                to(announced=True),
-            ),
-            "the new table is built": (lambda s: s.announced and not s.built, to(built=True)),
-            "the job above sends the barrier on to old and new": (
-                lambda s: s.above and s.built and not s.old,
-                to(old=True),
-            ),
-            "the old table sends the barrier on": (lambda s: s.old and not s.merge, to(merge=True)),
-        },
-        left=lambda s: None if s.merge else "LIVE: the barrier waits for the new table, which waits for the barrier",
+        """
+        a barrier is issued that carries the change | not issued | issued=True
+        the barrier is at the job above | issued and not above | above=True
+        the consumer hears of the change | not announced and (merge or (repaired and issued)) | announced=True
+        the new table is built | announced and not built | built=True
+        the job above sends the barrier on to old and new | above and built and not old | old=True
+        the old table sends the barrier on | old and not merge | merge=True
+        """,
+        left="not merge | LIVE: the barrier waits for the new table, which waits for the barrier",
+        repaired=repaired,
     )
 
 
@@ -176,27 +151,18 @@ class Phases(NamedTuple):
 
 def phases(repaired: bool) -> Scheme[Phases]:
     """P sends its last item, and is taken off the counter; repaired, in one step."""
-    ends = {"p": "gone", "counted": 1} if repaired else {"p": "done"}
-    return Scheme(
+    return scheme(
         Phases(),
-        {
-            "P completes, and sends its last item": (lambda s: s.p == "runs", to(**ends)),
-            "P's last item is taken, and stands for its phase 1": (
-                lambda s: s.p != "runs" and not s.taken,
-                to(taken=True),
-            ),
-            "P is taken off the counter": (lambda s: s.p == "done", to(p="gone", counted=1)),
-            "Q does phase 1": (lambda s: not s.one, to(one=True)),
-            "phase 1 is done: phase 2 begins, for all on the counter": (
-                lambda s: s.one and s.taken and s.waits_for is None,
-                lambda s: s._replace(waits_for=s.counted),
-            ),
-            "Q does phase 2": (
-                lambda s: s.waits_for is not None and not s.two,
-                lambda s: s._replace(two=True, waits_for=(s.waits_for or 0) - 1),
-            ),
-        },
-        left=lambda s: None if s.waits_for == 0 else "LIVE: phase 2 waits for a processor that has completed",
+        f"""
+        P completes, and sends its last item | p == "runs" | {'p="gone", counted=1' if repaired else 'p="done"'}
+        P's last item is taken, and stands for its phase 1 | p != "runs" and not taken | taken=True
+        P is taken off the counter | p == "done" | p="gone", counted=1
+        Q does phase 1 | not one | one=True
+        phase 1 is done: phase 2 begins, for all on the counter | one and taken and waits_for is None
+            | waits_for=counted
+        Q does phase 2 | waits_for is not None and not two | two=True, waits_for=waits_for - 1
+        """,
+        left="waits_for != 0 | LIVE: phase 2 waits for a processor that has completed",
     )
 
 
@@ -223,44 +189,22 @@ class Lost(NamedTuple):
 
 def lost_order(repaired: bool) -> Scheme[Lost]:
     """An order that is lost fails the snapshot at the master; repaired, it is sent again until it is answered."""
-
-    def put(state: Lost, member: int, value: str) -> Lost:
-        order = (value, state.order[1]) if member == 0 else (state.order[0], value)
-        return state._replace(order=order)
-
-    def barrier(state: Lost, member: int) -> Lost:
-        found = (True, state.barriers[1]) if member == 0 else (state.barriers[0], True)
-        return state._replace(barriers=found)
-
-    def not_heard(state: Lost) -> Lost:
-        return put(state, 1, "sent") if repaired else put(state._replace(failed=True), 1, "aborted")
-
-    def left(state: Lost) -> str | None:
-        if state.barriers in ((True, True), (False, False)):
-            return None
-        return "LIVE: the processor behind the edge waits for a barrier that no one will send"
-
-    return Scheme(
+    return scheme(
         Lost(),
-        {
-            "the master tells both members to begin": (lambda s: s.order == ("", ""), to(order=("sent", "sent"))),
-            "the order comes to member 1": (lambda s: s.order[0] == "sent", lambda s: put(s, 0, "come")),
-            "the order comes to member 2": (lambda s: s.order[1] == "sent", lambda s: put(s, 1, "come")),
-            "the order to member 2 is lost": (
-                lambda s: s.order[1] == "sent" and s.losses > 0,
-                lambda s: put(s._replace(losses=0), 1, "lost"),
-            ),
-            "the master hears nothing of member 2": (lambda s: s.order[1] == "lost", not_heard),
-            "member 1 sends its barrier over the edge": (
-                lambda s: s.order[0] == "come" and not s.barriers[0],
-                lambda s: barrier(s, 0),
-            ),
-            "member 2 sends its barrier over the edge": (
-                lambda s: s.order[1] == "come" and not s.barriers[1],
-                lambda s: barrier(s, 1),
-            ),
-        },
-        left=left,
+        f"""
+        the master tells both members to begin | order == ("", "") | order=("sent", "sent")
+        the order comes to member 1 | order[0] == "sent" | order=put(order, 0, "come")
+        the order comes to member 2 | order[1] == "sent" | order=put(order, 1, "come")
+        the order to member 2 is lost | order[1] == "sent" and losses > 0 | losses=0, order=put(order, 1, "lost")
+        the master hears nothing of member 2 | order[1] == "lost"
+            | {'order=put(order, 1, "sent")' if repaired else 'failed=True, order=put(order, 1, "aborted")'}
+        member 1 sends its barrier over the edge | order[0] == "come" and not barriers[0]
+            | barriers=put(barriers, 0, True)
+        member 2 sends its barrier over the edge | order[1] == "come" and not barriers[1]
+            | barriers=put(barriers, 1, True)
+        """,
+        left="any(barriers) and not all(barriers)"
+        " | LIVE: the processor behind the edge waits for a barrier that no one will send",
         faults=("the order to member 2 is lost",),
     )
 
@@ -309,29 +253,21 @@ class Tail(NamedTuple):
 
 def tails(repaired: bool) -> Scheme[Tail]:
     """A node stops when no tail is left; repaired, a recovery cancels them first."""
-
-    def put(state: Tail, at: int, value: str) -> Tail:
-        return state._replace(tails=(value, state.tails[1]) if at == 0 else (state.tails[0], value))
-
-    def quiet(state: Tail) -> bool:
-        return all(tail in ("done", "cancelled") for tail in state.tails)
-
-    return Scheme(
+    return scheme(
         Tail(),
-        {
-            "a tail is written": (lambda s: s.tails[0] == "writes", lambda s: put(s, 0, "done")),
-            "the other tail is written": (lambda s: s.tails[1] == "writes", lambda s: put(s, 1, "done")),
-            "the store does not answer a tail": (lambda s: s.tails[0] == "writes", lambda s: put(s, 0, "stuck")),
-            "a recovery is announced": (lambda s: not s.fenced, to(fenced=True)),
-            "the tails are cancelled": (
-                lambda s: repaired and s.fenced and not quiet(s),
-                to(tails=("cancelled", "cancelled")),
-            ),
-            "the node says that it has stopped": (lambda s: s.fenced and not s.stopped and quiet(s), to(stopped=True)),
-            "the recovery begins": (lambda s: s.stopped and not s.begun, to(begun=True)),
-        },
-        left=lambda s: "LIVE: a recovery was announced, and never begins" if s.fenced and not s.begun else None,
+        """
+        a tail is written | tails[0] == "writes" | tails=put(tails, 0, "done")
+        the other tail is written | tails[1] == "writes" | tails=put(tails, 1, "done")
+        the store does not answer a tail | tails[0] == "writes" | tails=put(tails, 0, "stuck")
+        a recovery is announced | not fenced | fenced=True
+        the tails are cancelled | repaired and fenced and not {*tails} <= quiet | tails=("cancelled", "cancelled")
+        the node says that it has stopped | fenced and not stopped and {*tails} <= quiet | stopped=True
+        the recovery begins | stopped and not begun | begun=True
+        """,
+        left="fenced and not begun | LIVE: a recovery was announced, and never begins",
         faults=("the store does not answer a tail",),
+        quiet={"done", "cancelled"},
+        repaired=repaired,
     )
 
 
@@ -358,31 +294,20 @@ class Head(NamedTuple):
 
 def head_events(repaired: bool) -> Scheme[Head]:
     """The job goes on behind its head, and so do its checkpoints."""
-
-    def begin(state: Head) -> Head:
-        return state._replace(checkpoint="open", event=not (repaired and state.ended))
-
-    def left(state: Head) -> str | None:
-        if state.ended and state.last != "completed":
-            return "LIVE: no checkpoint completes any more, since its event cannot be delivered"
-        return None
-
-    return Scheme(
+    return scheme(
         Head(),
-        {
-            "a checkpoint begins, with an event for the head": (lambda s: not s.checkpoint, begin),
-            "the head takes the event": (lambda s: s.event and not s.ended, to(event=False)),
-            "the event cannot be delivered: the checkpoint fails": (
-                lambda s: s.event and s.ended,
-                to(event=False, checkpoint="", last="failed"),
-            ),
-            "the checkpoint completes": (
-                lambda s: bool(s.checkpoint) and not s.event,
-                to(checkpoint="", last="completed"),
-            ),
-            "the head finishes": (lambda s: not s.ended and not s.event, to(ended=True, last="")),
-        },
-        left=left,
+        """
+        a checkpoint begins, with an event for the head | not checkpoint
+            | checkpoint="open", event=not (repaired and ended)
+        the head takes the event | event and not ended | event=False
+        the event cannot be delivered: the checkpoint fails | event and ended
+            | event=False, checkpoint="", last="failed"
+        the checkpoint completes | checkpoint and not event | checkpoint="", last="completed"
+        the head finishes | not ended and not event | ended=True, last=""
+        """,
+        left="""ended and last != "completed"
+            | LIVE: no checkpoint completes any more, since its event cannot be delivered""",
+        repaired=repaired,
     )
 
 

@@ -7,8 +7,10 @@ own. A scheme states its invariant itself, in the terms of that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Any, Generic
 
 from barrierlab.model.checkpoint.check import ALWAYS, QUIESCENT
@@ -19,11 +21,6 @@ from barrierlab.model.explore.checker import Always, Exploration, Quiescent, S, 
 
 MoveRule = tuple[Callable[[S], bool], Callable[[S], S]]
 """A condition under which a move can be made, and the state behind it."""
-
-
-def to(**fields: object) -> Callable[[S], S]:
-    """The move that gives these fields of a named tuple other values."""
-    return lambda state: state._replace(**fields)  # type: ignore[attr-defined]
 
 
 STANDINGS = {
@@ -91,6 +88,62 @@ class Scheme(Generic[S]):
                     state: f"{reason}; it goes round for ever" for state, reason in zip(states, reasons, strict=True)
                 }
         return explore(self, [Always(QUIESCENT, left.get)], limits=BOUND) if left else result
+
+
+def scheme(
+    begin: S, rules: str, *, wrong: str = "", left: str = "", faults: Sequence[str] = (), **names: object
+) -> Scheme[S]:
+    """Return the scheme that a text says, whose states are named tuples.
+
+    Parameters
+    ----------
+    begin : S
+    rules : str
+        A move in each line: ``its text | condition | field=value, ...``, in Python; an indented line goes on with the
+        one before. Conditions and values have the fields of the state, `names`, and ``put(values, at, value)``.
+    wrong, left : str
+        ``condition | CUT: what, with {values}``, as of `Scheme`.
+    faults : sequence of str
+    **names
+        What stands for something else than a field.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> class Count(NamedTuple):
+    ...     sent: int = 0
+    >>> sends = "an event is sent | sent < most | sent=sent + 1"
+    >>> found = scheme(Count(), sends, wrong="sent > 1 | CUT: {sent}", most=2)
+    >>> found.explored().violations[0].reason
+    'CUT: 2'
+    """
+
+    def given(text: str, form: str = "({})") -> Callable[[S], Any]:
+        code = compile(form.format(text), f"<{type(begin).__name__}>", "eval")
+        return lambda state: eval(code, {"put": _put, **names, **state._asdict()})  # type: ignore[attr-defined]
+
+    def rule(guard: str, then: str) -> MoveRule[S]:
+        holds, fields = given(guard), given(then, "dict({})")
+        return lambda state: bool(holds(state)), lambda state: state._replace(**fields(state))
+
+    def reason(text: str) -> Callable[[S], str | None]:
+        ((guard, said),) = _cells(text) if text else (("False", ""),)
+        holds, words = given(guard), given(repr(said), "f{}")
+        return lambda state: words(state) if holds(state) else None
+
+    moves = {name: rule(guard, then) for name, guard, then in _cells(rules)}
+    return Scheme(begin, moves, wrong=reason(wrong), left=reason(left), faults=faults)
+
+
+def _cells(text: str) -> Iterator[tuple[str, ...]]:
+    """The cells of each line, of which an indented one goes on with the one before."""
+    for line in re.sub(r"\n\s+", " ", dedent(text).strip()).splitlines():
+        yield tuple(cell.strip() for cell in line.split("|"))
+
+
+def _put(values: tuple[Any, ...], at: int, value: object) -> tuple[Any, ...]:
+    """The values with another at a place."""
+    return (*values[:at], value, *values[at + 1 :])
 
 
 @dataclass(frozen=True, slots=True)

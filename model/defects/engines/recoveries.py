@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, to
+from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, scheme
 
 FLINK, KAFKA = "Flink", "Kafka Streams"
 
@@ -39,35 +39,20 @@ class Recovered(NamedTuple):
 
 def recovered_channel(repaired: bool) -> Scheme[Recovered]:
     """The barrier overtakes what waits in the channel; a channel that is not an ordinary one records nothing."""
-
-    def checkpoint(state: Recovered) -> Recovered:
-        if repaired and not state.converted:
-            return state._replace(declines=state.declines - 1)
-        recorded = state.waiting if state.converted else 0
-        return state._replace(cut=(state.applied, recorded, 2 + state.came))
-
-    def wrong(state: Recovered) -> str | None:
-        if state.cut is None or state.cut[0] + state.cut[1] == state.cut[2]:
-            return None
-        missing = state.cut[2] - state.cut[0] - state.cut[1]
-        return f"CUT: {missing} buffers that wait in the channel are neither in the state nor recorded"
-
-    return Scheme(
+    return scheme(
         Recovered(),
-        {
-            "the task consumes a recovered buffer": (
-                lambda s: s.left > 0,
-                lambda s: s._replace(left=s.left - 1, applied=s.applied + 1),
-            ),
-            "the channel becomes an ordinary one": (lambda s: not s.left and not s.converted, to(converted=True)),
-            "a new buffer comes": (lambda s: s.came < 1, to(came=1, waiting=1)),
-            "the task consumes a new buffer": (
-                lambda s: s.converted and s.waiting > 0,
-                lambda s: s._replace(waiting=0, applied=s.applied + 1),
-            ),
-            "a checkpoint begins at the task": (lambda s: s.cut is None and s.declines > 0, checkpoint),
-        },
-        wrong=wrong,
+        """
+        the task consumes a recovered buffer | left > 0 | left=left - 1, applied=applied + 1
+        the channel becomes an ordinary one | not left and not converted | converted=True
+        a new buffer comes | came < 1 | came=1, waiting=1
+        the task consumes a new buffer | converted and waiting > 0 | waiting=0, applied=applied + 1
+        a checkpoint begins at the task | cut is None and declines > 0
+            | **(dict(declines=declines - 1) if repaired and not converted
+                else dict(cut=(applied, waiting if converted else 0, 2 + came)))
+        """,
+        wrong="""cut and cut[0] + cut[1] != cut[2]
+            | CUT: {cut[2] - cut[0] - cut[1]} buffers that wait in the channel are neither in the state nor recorded""",
+        repaired=repaired,
     )
 
 
@@ -92,27 +77,17 @@ class RecoveryFilter(NamedTuple):
 
 def filtering(repaired: bool) -> Scheme[RecoveryFilter]:
     """Both sides of the filter take buffers of one pool; repaired, what was read has one buffer of its own."""
-
-    def read(state: RecoveryFilter) -> RecoveryFilter:
-        return state._replace(before=state.before + 1, read=state.read + 1, free=state.free - (not repaired))
-
-    def write(state: RecoveryFilter) -> RecoveryFilter:
-        return state._replace(before=state.before - 1, after=state.after + 1, free=state.free - 1 + (not repaired))
-
-    return Scheme(
+    return scheme(
         RecoveryFilter(),
-        {
-            "the thread reads a buffer of channel state": (
-                lambda s: s.read < 3 and (s.before == 0 if repaired else s.free > 0),
-                read,
-            ),
-            "the thread writes what is left of it into another": (lambda s: s.before > 0 and s.free > 0, write),
-            "the task consumes a buffer": (
-                lambda s: s.after > 0,
-                lambda s: s._replace(after=s.after - 1, free=s.free + 1),
-            ),
-        },
-        left=lambda s: "LIVE: the thread waits for a buffer, and holds all of them itself" if s.before else None,
+        """
+        the thread reads a buffer of channel state | read < 3 and (before == 0 if repaired else free > 0)
+            | before=before + 1, read=read + 1, free=free - (not repaired)
+        the thread writes what is left of it into another | before > 0 and free > 0
+            | before=before - 1, after=after + 1, free=free - 1 + (not repaired)
+        the task consumes a buffer | after > 0 | after=after - 1, free=free + 1
+        """,
+        left="before | LIVE: the thread waits for a buffer, and holds all of them itself",
+        repaired=repaired,
     )
 
 
@@ -139,27 +114,16 @@ class Local(NamedTuple):
 
 def local_channel(repaired: bool) -> Scheme[Local]:
     """The channel asks the pool for a buffer; repaired, it has one, as a remote channel has."""
-    return Scheme(
+    return scheme(
         Local(own=int(repaired)),
-        {
-            "the task above fills a buffer": (
-                lambda s: s.free > 0 and s.buffered + s.passed < 2,
-                lambda s: s._replace(free=s.free - 1, buffered=s.buffered + 1),
-            ),
-            "the channel has a buffer, and is restored": (
-                lambda s: not s.restored and s.free + s.own > 0,
-                to(restored=True),
-            ),
-            "the channel asks for a buffer, and gets none": (
-                lambda s: not s.restored and s.free + s.own == 0,
-                lambda s: s,
-            ),
-            "a buffer is passed on through the channel": (
-                lambda s: s.restored and s.buffered > 0,
-                lambda s: s._replace(buffered=s.buffered - 1, passed=s.passed + 1, free=s.free + 1),
-            ),
-        },
-        left=lambda s: None if s.restored else "LIVE: the channel waits for a buffer of the task that waits for it",
+        """
+        the task above fills a buffer | free > 0 and buffered + passed < 2 | free=free - 1, buffered=buffered + 1
+        the channel has a buffer, and is restored | not restored and free + own > 0 | restored=True
+        the channel asks for a buffer, and gets none | not restored and free + own == 0 |
+        a buffer is passed on through the channel | restored and buffered > 0
+            | buffered=buffered - 1, passed=passed + 1, free=free + 1
+        """,
+        left="not restored | LIVE: the channel waits for a buffer of the task that waits for it",
     )
 
 
@@ -191,36 +155,19 @@ class Master(NamedTuple):
 
 def late_reply(repaired: bool) -> Scheme[Master]:
     """The reply is looked at, and acted upon; repaired, in one step that a restart cannot come between."""
-
-    def acts(state: Master) -> Master:
-        return state._replace(reply="done", last=2, data=False)
-
-    def look(state: Master) -> Master:
-        if state.execution != 1:
-            return state._replace(reply="done")
-        return acts(state) if repaired else state._replace(reply="found good")
-
-    def read(state: Master) -> Master:
-        return state._replace(begins_at=state.plan if state.plan == 2 or state.data else 0)
-
-    return Scheme(
+    acts = "reply='done', last=2, data=False"
+    return scheme(
         Master(),
-        {
-            "the reply for snapshot 2 comes, and its execution is compared": (lambda s: s.reply == "under way", look),
-            "snapshot 2 is the newest: the data of snapshot 1 is cleared": (lambda s: s.reply == "found good", acts),
-            "the job is forced to restart from the newest snapshot": (
-                lambda s: s.execution == 1,
-                lambda s: s._replace(execution=2, plan=s.last),
-            ),
-            "the new execution reads its snapshot": (lambda s: s.plan > 0 and s.begins_at is None, read),
-        },
-        wrong=lambda s: (
-            "REC: the source restarts from the initial state, and every event takes effect twice"
-            if s.begins_at == 0
-            else None
-        ),
-        left=lambda s: None if s.begins_at else "LIVE: the job does not run again",
-        faults=(),
+        f"""
+        the reply for snapshot 2 comes, and its execution is compared | reply == "under way"
+            | **(dict(reply="done") if execution != 1 else dict({acts if repaired else "reply='found good'"}))
+        snapshot 2 is the newest: the data of snapshot 1 is cleared | reply == "found good" | {acts}
+        the job is forced to restart from the newest snapshot | execution == 1 | execution=2, plan=last
+        the new execution reads its snapshot | plan > 0 and begins_at is None
+            | begins_at=plan if plan == 2 or data else 0
+        """,
+        wrong="begins_at == 0 | REC: the source restarts from the initial state, and every event takes effect twice",
+        left="not begins_at | LIVE: the job does not run again",
     )
 
 
@@ -248,30 +195,19 @@ class Final(NamedTuple):
 
 def final_checkpoint(repaired: bool) -> Scheme[Final]:
     """The leader shuts down when all tasks have ended; repaired, when the checkpoint is complete."""
-    return Scheme(
+    return scheme(
         Final(),
-        {
-            "a task writes its part of the final checkpoint, and ends": (
-                lambda s: s.parts < 2,
-                lambda s: s._replace(parts=s.parts + 1),
-            ),
-            "the sink's part is committed": (lambda s: s.parts == 2 and not s.committed, to(committed=True)),
-            "the leader writes the metadata": (
-                lambda s: s.parts == 2 and not s.written and not s.down,
-                to(written=True),
-            ),
-            "the leader shuts down": (
-                lambda s: s.parts == 2 and not s.down and (s.written or not repaired),
-                to(down=True),
-            ),
-            "the job is resumed": (lambda s: s.down and s.committed and not s.resumed, to(resumed=True)),
-        },
-        wrong=lambda s: (
-            "REC: the job resumes from the checkpoint before, and what was committed comes a second time"
-            if s.resumed and not s.written
-            else None
-        ),
-        left=lambda s: None if s.resumed else "LIVE: the job is not resumed",
+        """
+        a task writes its part of the final checkpoint, and ends | parts < 2 | parts=parts + 1
+        the sink's part is committed | parts == 2 and not committed | committed=True
+        the leader writes the metadata | parts == 2 and not written and not down | written=True
+        the leader shuts down | parts == 2 and not down and (written or not repaired) | down=True
+        the job is resumed | down and committed and not resumed | resumed=True
+        """,
+        wrong="""resumed and not written
+            | REC: the job resumes from the checkpoint before, and what was committed comes a second time""",
+        left="not resumed | LIVE: the job is not resumed",
+        repaired=repaired,
     )
 
 
@@ -295,42 +231,20 @@ class Workers(NamedTuple):
 
 def resume_epoch(repaired: bool) -> Scheme[Workers]:
     """The epoch to resume from is the least that was noted; repaired, by all workers, whose number is known."""
-
-    def both(values: tuple[bool, bool], worker: int) -> tuple[bool, bool]:
-        return (True, values[1]) if worker == 0 else (values[0], True)
-
-    def resume(state: Workers) -> Workers:
-        reached = all(state.noted) if repaired else any(state.noted)
-        return state._replace(resumes=2 if reached else 1)
-
-    def wrong(state: Workers) -> str | None:
-        skipped = [number for number, noted in enumerate(state.noted, 1) if not noted]
-        if state.resumes == 2 and skipped:
-            return f"REC: epoch 1 of worker {skipped[0]} is skipped, and its data lost"
-        return None
-
-    return Scheme(
+    return scheme(
         Workers(),
-        {
-            **{
-                f"worker {n + 1} is through epoch 1": (
-                    lambda s, n=n: not s.crashed and not s.through[n],  # type: ignore[misc]
-                    lambda s, n=n: s._replace(through=both(s.through, n)),  # type: ignore[misc]
-                )
-                for n in (0, 1)
-            },
-            **{
-                f"worker {n + 1} notes its progress": (
-                    lambda s, n=n: not s.crashed and s.through[n] and not s.noted[n],  # type: ignore[misc]
-                    lambda s, n=n: s._replace(noted=both(s.noted, n)),  # type: ignore[misc]
-                )
-                for n in (0, 1)
-            },
-            "the cluster crashes": (lambda s: not s.crashed, to(crashed=True)),
-            "the cluster resumes": (lambda s: s.crashed and not s.resumes, resume),
-        },
-        wrong=wrong,
+        """
+        worker 1 is through epoch 1 | not crashed and not through[0] | through=put(through, 0, True)
+        worker 2 is through epoch 1 | not crashed and not through[1] | through=put(through, 1, True)
+        worker 1 notes its progress | not crashed and through[0] and not noted[0] | noted=put(noted, 0, True)
+        worker 2 notes its progress | not crashed and through[1] and not noted[1] | noted=put(noted, 1, True)
+        the cluster crashes | not crashed | crashed=True
+        the cluster resumes | crashed and not resumes | resumes=2 if reached(noted) else 1
+        """,
+        wrong="""resumes == 2 and not all(noted)
+            | REC: epoch 1 of worker {noted.index(False) + 1} is skipped, and its data lost""",
         faults=("the cluster crashes",),
+        reached=all if repaired else any,
     )
 
 
@@ -365,50 +279,25 @@ class TimeProgress(NamedTuple):
 
 def capability(repaired: bool) -> Scheme[TimeProgress]:
     """A capability may be made of the frontier of the inputs; repaired, only of a message or another capability."""
-
-    def makes(state: TimeProgress) -> bool:
-        by_frontier = not repaired and state.message != "here" and not state.heard
-        return not state.made and by_frontier
-
-    def observed(state: TimeProgress, change: int) -> TimeProgress:
-        senders = state.senders + change
-        return state._replace(senders=senders, passed=state.passed or senders == 0)
-
-    return Scheme(
+    return scheme(
         TimeProgress(),
-        {
-            "another worker takes the message": (lambda s: s.message == "waits", to(message="there", from_other=(-1,))),
-            "the operator takes the message, and a capability in its place": (
-                lambda s: s.message == "waits" and not s.made,
-                to(message="here", capability=True, made=True),
-            ),
-            "the operator hears that the message was taken": (
-                lambda s: s.message == "there" and not s.heard,
-                to(heard=True),
-            ),
-            "the operator makes a capability, since its input is at time 5": (
-                makes,
-                to(capability=True, made=True, from_operator=(1,)),
-            ),
-            "the operator drops its capability": (
-                lambda s: s.capability,
-                lambda s: s._replace(capability=False, from_operator=(*s.from_operator, -1)),
-            ),
-            "the observer hears of the other worker": (
-                lambda s: bool(s.from_other),
-                lambda s: observed(s._replace(from_other=()), s.from_other[0]),
-            ),
-            "the observer hears of the operator": (
-                lambda s: bool(s.from_operator),
-                lambda s: observed(s._replace(from_operator=s.from_operator[1:]), s.from_operator[0]),
-            ),
-        },
-        wrong=lambda s: (
-            "FRONTIER: the observer has passed time 5, at which the operator may still send"
-            if s.passed and s.capability
-            else None
-        ),
-        left=lambda s: None if s.passed else "LIVE: the observer never passes time 5",
+        """
+        another worker takes the message | message == "waits" | message="there", from_other=(-1,)
+        the operator takes the message, and a capability in its place | message == "waits" and not made
+            | message="here", capability=True, made=True
+        the operator hears that the message was taken | message == "there" and not heard | heard=True
+        the operator makes a capability, since its input is at time 5
+            | not made and not repaired and message != "here" and not heard
+            | capability=True, made=True, from_operator=(1,)
+        the operator drops its capability | capability | capability=False, from_operator=(*from_operator, -1)
+        the observer hears of the other worker | from_other
+            | from_other=(), senders=senders + from_other[0], passed=passed or senders + from_other[0] == 0
+        the observer hears of the operator | from_operator | from_operator=from_operator[1:],
+                senders=senders + from_operator[0], passed=passed or senders + from_operator[0] == 0
+        """,
+        wrong="passed and capability | FRONTIER: the observer has passed time 5, at which the operator may still send",
+        left="not passed | LIVE: the observer never passes time 5",
+        repaired=repaired,
     )
 
 
@@ -432,37 +321,19 @@ class Log(NamedTuple):
 
 def log_position(repaired: bool) -> Scheme[Log]:
     """The position is taken, and then the state; repaired, the position with the state, and behind it."""
-
-    def save(state: Log) -> Log:
-        return state._replace(image=state.applied, position=state.applied if repaired else state.position)
-
-    def wrong(state: Log) -> str | None:
-        if not state.replayed or state.image is None or state.position is None or state.image == state.position:
-            return None
-        return f"REC: event {state.position + 1} is in the state that was saved, and is replayed as well"
-
-    return Scheme(
+    return scheme(
         Log(),
-        {
-            "an event is logged and applied": (
-                lambda s: s.applied < 3 and not s.replayed,
-                lambda s: s._replace(applied=s.applied + 1),
-            ),
-            "the checkpoint takes the position in the log": (
-                lambda s: not repaired and s.position is None,
-                lambda s: s._replace(position=s.applied),
-            ),
-            "the checkpoint saves the state": (
-                lambda s: s.image is None and (repaired or s.position is not None),
-                save,
-            ),
-            "after a crash the log is replayed from that position": (
-                lambda s: s.image is not None and not s.replayed,
-                to(replayed=True),
-            ),
-        },
-        wrong=wrong,
+        """
+        an event is logged and applied | applied < 3 and not replayed | applied=applied + 1
+        the checkpoint takes the position in the log | not repaired and position is None | position=applied
+        the checkpoint saves the state | image is None and (repaired or position is not None)
+            | image=applied, position=applied if repaired else position
+        after a crash the log is replayed from that position | image is not None and not replayed | replayed=True
+        """,
+        wrong="""replayed and None not in (image, position) and image != position
+            | REC: event {position + 1} is in the state that was saved, and is replayed as well""",
         faults=("after a crash the log is replayed from that position",),
+        repaired=repaired,
     )
 
 
@@ -486,27 +357,16 @@ class LoggedSteps(NamedTuple):
 
 def replayed_step(repaired: bool) -> Scheme[LoggedSteps]:
     """A step that is replayed drops its input log; repaired, the last one is kept."""
-    return Scheme(
+    return scheme(
         LoggedSteps(),
-        {
-            "a logged step is replayed": (
-                lambda s: s.step < 2,
-                lambda s: s._replace(step=s.step + 1, log=s.step + 1 if repaired else None),
-            ),
-            "a new step is made, and logged": (
-                lambda s: 2 <= s.step < 4,
-                lambda s: s._replace(step=s.step + 1, log=s.step + 1),
-            ),
-            "a checkpoint is taken": (
-                lambda s: s.step >= 2 and s.saved is None,
-                lambda s: s._replace(saved=(s.step, s.log)),
-            ),
-        },
-        wrong=lambda s: (
-            f"REC: the checkpoint holds step {s.saved[0]}, and not how far its inputs had been read"
-            if s.saved is not None and s.saved[0] != s.saved[1]
-            else None
-        ),
+        """
+        a logged step is replayed | step < 2 | step=step + 1, log=step + 1 if repaired else None
+        a new step is made, and logged | 2 <= step < 4 | step=step + 1, log=step + 1
+        a checkpoint is taken | step >= 2 and saved is None | saved=(step, log)
+        """,
+        wrong="""saved and saved[0] != saved[1]
+            | REC: the checkpoint holds step {saved[0]}, and not how far its inputs had been read""",
+        repaired=repaired,
     )
 
 
@@ -533,33 +393,20 @@ class Changelog(NamedTuple):
 
 def changelog(repaired: bool) -> Scheme[Changelog]:
     """At its close a task writes the position that it holds; as reported, what it had written to the changelog."""
-
-    def close(state: Changelog) -> Changelog:
-        return state._replace(phase="closed", file=state.restored if repaired else 2, closes=0)
-
-    def position(state: Changelog) -> int:
-        return max(state.file, state.restored)
-
-    return Scheme(
+    return scheme(
         Changelog(),
-        {
-            "a record is restored": (
-                lambda s: s.phase == "restoring" and position(s) < 2,
-                lambda s: s._replace(restored=s.restored + 1),
-            ),
-            "the task is closed, and writes its position": (lambda s: s.phase == "restoring" and s.closes > 0, close),
-            "the task is opened again": (lambda s: s.phase == "closed", to(phase="restoring")),
-            "the task runs, since its position is the end": (
-                lambda s: s.phase == "restoring" and position(s) == 2,
-                to(phase="running"),
-            ),
-        },
-        wrong=lambda s: (
-            f"REC: the task runs, and {2 - s.restored} records of its changelog are not in its state"
-            if s.phase == "running" and s.restored < 2
-            else None
-        ),
-        left=lambda s: None if s.phase == "running" else "LIVE: the task does not run",
+        """
+        a record is restored | phase == "restoring" and max(file, restored) < 2 | restored=restored + 1
+        the task is closed, and writes its position | phase == "restoring" and closes > 0
+            | phase="closed", file=restored if repaired else 2, closes=0
+        the task is opened again | phase == "closed" | phase="restoring"
+        the task runs, since its position is the end | phase == "restoring" and max(file, restored) == 2
+            | phase="running"
+        """,
+        wrong="""phase == "running" and restored < 2
+            | REC: the task runs, and {2 - restored} records of its changelog are not in its state""",
+        left='phase != "running" | LIVE: the task does not run',
+        repaired=repaired,
     )
 
 
@@ -591,43 +438,28 @@ class Committer(NamedTuple):
 
 
 def committer(repaired: bool) -> Scheme[Committer]:
-    """The barrier overtakes the result; repaired, it does not, on the edge to the committer."""
+    """The barrier overtakes the result; repaired, it does not, on the edge to the committer.
 
-    def save(state: Committer) -> Committer:
-        buffered = state.buffered or (state.saved + 1 if state.came else 0)
-        return state._replace(saved=state.saved + 1, buffered=buffered)
-
-    def commit(state: Committer) -> Committer:
-        return state._replace(committed=state.saved, shown=state.shown or state.buffered > 0)
-
-    def restore(state: Committer) -> Committer:
-        """Return what is of a checkpoint that the table has is taken for committed; the result is of checkpoint 1."""
-        shown = state.shown or (state.buffered > 0 and state.committed < 1)
-        return state._replace(crashed=True, shown=shown, committed=state.saved)
-
-    return Scheme(
+    What is of a checkpoint that the table has is taken for committed at a restore; the result is of checkpoint 1.
+    """
+    return scheme(
         Committer(),
-        {
-            "the writer sends its result and the barrier of checkpoint 1": (lambda s: not s.sent, to(sent=True)),
-            "the result of the writer comes": (lambda s: s.sent and not s.came, to(came=True)),
-            "the committer saves what it holds": (
-                lambda s: (
-                    s.sent and s.saved < 2 and s.saved == s.committed and not s.crashed and (s.came or not repaired)
-                ),
-                save,
-            ),
-            "the checkpoint is complete, and is committed": (lambda s: s.saved > s.committed and not s.crashed, commit),
-            "the checkpoint is complete; the job crashes, and is restored from it": (
-                lambda s: s.saved > s.committed and s.came and not s.crashed,
-                restore,
-            ),
-        },
-        wrong=lambda s: (
-            "REC: the result of checkpoint 1 is taken for committed, and never comes into the table"
-            if s.crashed and s.buffered and not s.shown
-            else None
-        ),
+        """
+        the writer sends its result and the barrier of checkpoint 1 | not sent | sent=True
+        the result of the writer comes | sent and not came | came=True
+        the committer saves what it holds
+            | sent and saved < 2 and saved == committed and not crashed and (came or not repaired)
+            | saved=saved + 1, buffered=buffered or (saved + 1 if came else 0)
+        the checkpoint is complete, and is committed | saved > committed and not crashed
+            | committed=saved, shown=shown or buffered > 0
+        the checkpoint is complete; the job crashes, and is restored from it
+            | saved > committed and came and not crashed
+            | crashed=True, shown=shown or (buffered > 0 and committed < 1), committed=saved
+        """,
+        wrong="""crashed and buffered and not shown
+            | REC: the result of checkpoint 1 is taken for committed, and never comes into the table""",
         faults=("the checkpoint is complete; the job crashes, and is restored from it",),
+        repaired=repaired,
     )
 
 
