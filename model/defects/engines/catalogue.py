@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from barrierlab.model.checkpoint.protocols import EXACT
 from barrierlab.model.defects.engines import channels, coordination, gates, recoveries
 from barrierlab.model.defects.engines.aligners import Alternating, EpochMerge, FlinkCount, Jet
-from barrierlab.model.defects.engines.kind import EngineEntry
+from barrierlab.model.defects.engines.kind import EngineEntry, SchemeDefect, Shown, entry
+from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 TRACES = Path(__file__).with_name("traces")
 """The folder of the shortest run of each entry, as ``ID.trace``."""
@@ -26,5 +30,14 @@ part in."""
 @cache
 def reports() -> tuple[EngineEntry, ...]:
     """Every entry, in the order of its row."""
-    modules = (gates, channels, coordination, recoveries)
-    return tuple(sorted((each for module in modules for each in module.ENTRIES), key=lambda each: (each.row, each.id)))
+    text = files("barrierlab.model.defects.engines").joinpath("reports.toml").read_text("utf-8")
+    shown = {**gates.ENTRIES, **channels.ENTRIES, **coordination.ENTRIES, **recoveries.ENTRIES}
+    entries = (_entry(word, shown[word], **its) for word, its in tomllib.loads(text).items())
+    return tuple(sorted(entries, key=lambda each: (each.row, each.id)))
+
+
+def _entry(word: str, shown: Shown, kind: str, breaks: str, title: str, **its: Any) -> EngineEntry:
+    if callable(shown):
+        return entry(defect=SchemeDefect(word, kind, breaks, title, shown), **its)
+    bounds, reported, repaired = shown
+    return entry(defect=BarrierDefect(breaks, bounds, reported, title, repaired, kind, word), **its)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, scheme
-
-FLINK = "Flink"
-
+from barrierlab.model.defects.engines.kind import Scheme, Shown, scheme
 
 # What is captured of a channel.
 
@@ -203,77 +200,10 @@ def forced_aligned(repaired: bool) -> Scheme[UnrecoverableEdge]:
     )
 
 
-ENTRIES = (
-    entry(
-        2,
-        "the_end_of_a_checkpoint_forgets_the_next_barrier",
-        FLINK,
-        ("https://issues.apache.org/jira/browse/FLINK-20097", "https://github.com/apache/flink/pull/14040"),
-        "The network's thread has seen barrier 2 when the task ends checkpoint 1, and that resets the channel: "
-        "checkpoint 2 then waits for a barrier that has passed, and records what comes behind it.",
-        "The end of a checkpoint leaves alone what was seen of a newer barrier.",
-        SchemeDefect(
-            *("FLINK-20097", "safety", "CUT"),
-            "Barrier 2 is in when checkpoint 1 ends, and is forgotten.",
-            forgets_the_barrier,
-        ),
-    ),
-    entry(
-        2,
-        "an_obsolete_barrier_ends_the_recording",
-        FLINK,
-        ("https://issues.apache.org/jira/browse/FLINK-21104", "https://github.com/apache/flink/pull/14807"),
-        "The barrier of an older checkpoint, which was declined elsewhere, is taken for the awaited one: what is in "
-        "flight behind it is not recorded.",
-        "A barrier that is older than the checkpoint under way is ignored.",
-        SchemeDefect(
-            *("FLINK-21104", "safety", "CUT"),
-            "Checkpoint 2 has begun when the barrier of checkpoint 1 comes.",
-            obsolete_barrier,
-        ),
-    ),
-    entry(
-        3,
-        "data_behind_the_barrier_is_consumed_before_the_mail_is_read",
-        FLINK,
-        ("https://issues.apache.org/jira/browse/FLINK-17568", "https://github.com/apache/flink/pull/12034"),
-        "A barrier only puts the checkpoint into the task's mailbox; the task may read on, and consume what came "
-        "behind the barrier before its state is saved.",
-        "The task goes back to its mailbox as soon as a barrier was noticed.",
-        SchemeDefect(
-            *("FLINK-17568", "safety", "CUT"),
-            "The checkpoint is in the mailbox, and the task reads on.",
-            mailbox,
-        ),
-    ),
-    entry(
-        7,
-        "a_flag_is_cleared_that_was_set_anew",
-        FLINK,
-        ("https://issues.apache.org/jira/browse/FLINK-40521", "https://github.com/apache/flink/pull/29057"),
-        "One thread sets the flag for a pending priority barrier and another clears it by what it found before: with "
-        "two barriers pending the second is queued and nobody is woken. Flink has one at a time, and says so in a "
-        "comment.",
-        "Whoever clears the flag looks at the queue in the same step.",
-        SchemeDefect(
-            *("FLINK-40521", "liveness", "LIVE"),
-            "The second barrier comes between the look into the queue and the clearing of the flag.",
-            wakeup,
-        ),
-        "latent",
-    ),
-    entry(
-        8,
-        "forced_alignment_is_ignored_for_a_barrier_with_a_timeout",
-        FLINK,
-        ("https://issues.apache.org/jira/browse/FLINK-33693", "https://github.com/apache/flink/pull/23850"),
-        "On an edge that supports no unaligned checkpoints the sender marks barriers so that they never overtake, but "
-        "only those that are unaligned already; one that is aligned until a deadline overtakes there after it.",
-        "The mark is set on every barrier of such an edge.",
-        SchemeDefect(
-            *("FLINK-33693", "safety", "CUT"),
-            "The deadline of a barrier passes behind an event on such an edge.",
-            forced_aligned,
-        ),
-    ),
-)
+ENTRIES: dict[str, Shown] = {
+    "FLINK-20097": forgets_the_barrier,
+    "FLINK-21104": obsolete_barrier,
+    "FLINK-17568": mailbox,
+    "FLINK-40521": wakeup,
+    "FLINK-33693": forced_aligned,
+}

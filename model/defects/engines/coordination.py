@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barrierlab.impl import CheckpointBarrier, Reason, SourceTask
-from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, scheme
-from barrierlab.model.defects.kinds.barrier import BarrierDefect, Bounds, Components
-
-HAZELCAST, RISINGWAVE = "Hazelcast Jet", "RisingWave"
+from barrierlab.model.defects.engines.kind import Scheme, Shown, scheme
+from barrierlab.model.defects.kinds.barrier import Bounds, Components
 
 
 class MidRecovery(NamedTuple):
@@ -311,132 +309,14 @@ def head_events(repaired: bool) -> Scheme[Head]:
     )
 
 
-ENTRIES = (
-    entry(
-        5,
-        "a_checkpoint_during_recovery_is_neither_taken_nor_declined",
-        "Flink",
-        ("https://issues.apache.org/jira/browse/FLINK-40518", "https://github.com/apache/flink/pull/29055"),
-        "With unaligned checkpoints disabled, the trigger of checkpoints during recovery does nothing: one that is "
-        "asked for then is open until it expires, and the job fails over, again and again.",
-        "Checkpoints during recovery are enabled only together with unaligned ones; otherwise a task declines.",
-        SchemeDefect(
-            *("FLINK-40518", "liveness", "LIVE"),
-            "A checkpoint is asked for while channel state is read back.",
-            no_op_trigger,
-        ),
-    ),
-    entry(
-        11,
-        "a_batch_of_two_barriers_is_paired_with_a_batch_of_one",
-        RISINGWAVE,
-        ("https://github.com/risingwavelabs/risingwave/pull/24951",),
-        "A sender may hand over two barriers in one batch; the coalescer pairs the heads of its queues, and so a batch "
-        "of two with a batch of one.",
-        "Batches are split before they are queued, so that each pair is of one barrier.",
-        SchemeDefect(
-            *("RISINGWAVE-24951", "safety", "CUT"),
-            "A hands over barriers 1 and 2 in one batch, B barrier 1 alone.",
-            coalescer,
-        ),
-        "open pull request",
-    ),
-    entry(
-        12,
-        "the_barrier_waits_for_an_upstream_that_waits_for_the_barrier",
-        RISINGWAVE,
-        (
-            "https://github.com/risingwavelabs/risingwave/pull/23273",
-            "https://github.com/risingwavelabs/risingwave/pull/23221",
-        ),
-        "A merge hears with the barrier that it gets a new upstream; that one cannot be built before the merge has "
-        "asked for it, and the barrier does not come down before it is built.",
-        "The merge hears of the change beside the barrier, not by it.",
-        SchemeDefect(
-            *("RISINGWAVE-23273", "liveness", "LIVE"),
-            "The barrier that carries the change is at the job above.",
-            mutation,
-        ),
-    ),
-    entry(
-        14,
-        "phase_two_waits_for_a_processor_that_is_gone",
-        HAZELCAST,
-        ("https://github.com/hazelcast/hazelcast/pull/18530",),
-        "A processor that completes sends its last item before it is taken off the counter; phase 1 ends between the "
-        "two, and phase 2 then counts on a processor that will do nothing.",
-        "It is taken off the counter before the item is sent.",
-        SchemeDefect(
-            *("HAZELCAST-18530", "liveness", "LIVE"),
-            "P has sent its last item, and is still on the counter when phase 2 begins.",
-            phases,
-        ),
-    ),
-    entry(
-        16,
-        "an_order_that_is_lost_is_not_sent_again",
-        HAZELCAST,
-        ("https://github.com/hazelcast/hazelcast-jet/pull/1435",),
-        "One member never hears that a snapshot has begun; the master aborts it, and a processor behind a "
-        "distributed edge waits for that member's barrier for ever.",
-        "The order is sent again until it is answered.",
-        SchemeDefect(
-            *("JET-1435", "liveness", "LIVE"),
-            "The order to the second member is lost.",
-            lost_order,
-        ),
-    ),
-    entry(
-        18,
-        "a_barrier_that_was_not_dispatched_is_waited_for",
-        "SeaTunnel",
-        (
-            "https://github.com/apache/seatunnel/pull/12111",
-            "https://github.com/apache/seatunnel/pull/12314",
-        ),
-        "The coordinator waits for the future that says that all calls were made, not for the calls: one that fails is "
-        "dropped, and nothing but the timeout ends the checkpoint.",
-        "The failure of a call goes to the coordinator, which aborts the checkpoint.",
-        BarrierDefect(
-            "LIVE",
-            Bounds("a->join b->join", events=0),
-            Components(source=NeverAsked),
-            "b was never asked for its barrier, and nobody is notified.",
-            Components(source=Reported),
-            entry="SEATUNNEL-12111",
-        ),
-        "open",
-    ),
-    entry(
-        25,
-        "a_stop_waits_for_what_it_should_cancel",
-        "laminardb",
-        ("https://github.com/laminardb/laminardb/pull/507",),
-        "A node that is to recover waits until no checkpoint is under way before it ends their tails; one that hangs "
-        "in the store keeps the node from saying that it has stopped, and the recovery from beginning.",
-        "Once a recovery is announced, the tails are cancelled first.",
-        SchemeDefect(
-            *("LAMINARDB-507", "liveness", "LIVE"),
-            "The store does not answer when a recovery is announced.",
-            tails,
-        ),
-    ),
-    entry(
-        29,
-        "the_coordinator_goes_on_sending_to_a_head_that_has_finished",
-        "Flink ML",
-        (
-            "https://issues.apache.org/jira/browse/FLINK-24807",
-            "https://github.com/apache/flink-ml/pull/25",
-            "https://github.com/apache/flink-ml/pull/17",
-        ),
-        "Ahead of each checkpoint the coordinator of an iteration sends an event to its head, also when that has "
-        "finished: the event cannot be delivered, and each checkpoint fails.",
-        "No event is sent to a head that is terminating.",
-        SchemeDefect(
-            *("FLINK-24807", "liveness", "LIVE"),
-            "The head has finished, and the job goes on.",
-            head_events,
-        ),
-    ),
-)
+_JOIN = Bounds("a->join b->join", events=0)
+ENTRIES: dict[str, Shown] = {
+    "FLINK-40518": no_op_trigger,
+    "RISINGWAVE-24951": coalescer,
+    "RISINGWAVE-23273": mutation,
+    "HAZELCAST-18530": phases,
+    "JET-1435": lost_order,
+    "SEATUNNEL-12111": (_JOIN, Components(source=NeverAsked), Components(source=Reported)),
+    "LAMINARDB-507": tails,
+    "FLINK-24807": head_events,
+}

@@ -15,7 +15,7 @@ from typing import Any, Generic
 
 from barrierlab.model.checkpoint.check import ALWAYS, QUIESCENT
 from barrierlab.model.defects.catalogue import CatalogueEntry
-from barrierlab.model.defects.kinds.barrier import BOUND, BarrierDefect, found_in
+from barrierlab.model.defects.kinds.barrier import BOUND, BarrierDefect, Bounds, Components, found_in
 from barrierlab.model.defects.kinds.found import Found
 from barrierlab.model.explore.checker import Always, Exploration, Quiescent, S, explore, traps
 
@@ -171,6 +171,10 @@ class SchemeDefect(Generic[S]):
     def sound(self) -> Found:
         """Every run of the repaired scheme."""
         return found_in(self.title, self.scheme(True).explored())
+
+
+Shown = Callable[[bool], Scheme[Any]] | tuple[Bounds, Components, Components]
+"""A scheme, given whether it is repaired; or the bounds of a dataflow, and its components as reported and repaired."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, scheme
-
-FLINK, KAFKA = "Flink", "Kafka Streams"
+from barrierlab.model.defects.engines.kind import Scheme, Shown, scheme
 
 
 class Recovered(NamedTuple):
@@ -463,170 +461,16 @@ def committer(repaired: bool) -> Scheme[Committer]:
     )
 
 
-ENTRIES = (
-    entry(
-        4,
-        "a_checkpoint_begins_before_a_channel_is_recovered",
-        FLINK,
-        (
-            "https://issues.apache.org/jira/browse/FLINK-20654",
-            "https://github.com/apache/flink/pull/14581",
-            "https://github.com/apache/flink/pull/14582",
-        ),
-        "A checkpoint begins while recovered buffers are not consumed, or the channel is not yet an ordinary one: what "
-        "waits there is skipped.",
-        "A task declines as long as one of its channels is not recovered, consumed and converted.",
-        SchemeDefect(
-            *("FLINK-20654", "safety", "CUT"),
-            "A checkpoint begins while recovered buffers wait in the channel.",
-            recovered_channel,
-        ),
-    ),
-    entry(
-        6,
-        "the_recovery_thread_waits_for_its_own_buffers",
-        FLINK,
-        ("https://issues.apache.org/jira/browse/FLINK-39519", "https://github.com/apache/flink/pull/28001"),
-        "One thread takes buffers of one pool for what it reads and for what is left behind the filter: if the first "
-        "take all, it waits for a buffer that only itself could give back.",
-        "What is read has one buffer of its own, which is not of the pool.",
-        SchemeDefect(
-            *("FLINK-39519", "liveness", "LIVE"),
-            "All buffers of the pool hold what was read.",
-            filtering,
-        ),
-    ),
-    entry(
-        9,
-        "a_local_channel_has_no_buffer_of_its_own",
-        FLINK,
-        ("https://issues.apache.org/jira/browse/FLINK-19027", "https://github.com/apache/flink/pull/13539"),
-        "A local channel needs a buffer of the pool to be restored, and the tasks above it have filled them all and "
-        "cannot pass them on before it is.",
-        "A local channel that is restored has exclusive buffers, as a remote one.",
-        SchemeDefect(
-            *("FLINK-19027", "liveness", "LIVE"),
-            "The task above has filled all buffers before the channel is restored.",
-            local_channel,
-        ),
-    ),
-    entry(
-        15,
-        "a_late_reply_clears_the_snapshot_that_is_being_restored",
-        "Hazelcast Jet",
-        (
-            "https://github.com/hazelcast/hazelcast-jet/pull/2824",
-            "https://github.com/hazelcast/hazelcast-jet/pull/2503",
-        ),
-        "The master has compared the reply with the execution that runs when the job is forced to restart; it goes on, "
-        "and clears the snapshot that the new execution is about to read.",
-        "The reply is compared and acted upon under one lock.",
-        SchemeDefect(
-            *("JET-2824", "crash", "REC"),
-            "The job is forced to restart between the look at the reply and what comes of it.",
-            late_reply,
-        ),
-    ),
-    entry(
-        20,
-        "the_tasks_end_before_the_final_checkpoint_is_written",
-        "Arroyo",
-        ("https://github.com/ArroyoSystems/arroyo/pull/1124",),
-        "A job that stops with a checkpoint shuts down when all its tasks have ended, which does not mean that the "
-        "metadata of the checkpoint is written: it is skipped at the next start, though it was committed.",
-        "The leader shuts down when the final checkpoint is complete.",
-        SchemeDefect(
-            *("ARROYO-1124", "crash", "REC"),
-            "All tasks have ended, and the leader shuts down.",
-            final_checkpoint,
-        ),
-    ),
-    entry(
-        22,
-        "a_worker_that_has_noted_nothing_is_not_waited_for",
-        "Bytewax",
-        ("https://github.com/bytewax/bytewax/issues/181", "https://github.com/bytewax/bytewax/pull/193"),
-        "The epoch to resume from is the least of those that workers have noted; one that had noted nothing before the "
-        "crash looks as if it had never been, and its data is skipped.",
-        "The number of workers is noted at the start of each execution.",
-        SchemeDefect(
-            *("BYTEWAX-181", "crash", "REC"),
-            "The cluster crashes when one of two workers has noted epoch 1.",
-            resume_epoch,
-        ),
-    ),
-    entry(
-        23,
-        "a_capability_is_made_of_the_frontier_of_an_input",
-        "Timely Dataflow",
-        ("https://github.com/TimelyDataflow/timely-dataflow/pull/327",),
-        "An operator may send at a time because its input still seems to be there, while the change that says that it "
-        "is not is on its way; who hears of that first passes the time. The check of progress allowed it; no "
-        "operator is known to do it.",
-        "A capability is made of a message that was taken, or of another capability, and never of the frontier.",
-        SchemeDefect(
-            *("TIMELY-327", "safety", "FRONTIER"),
-            "Another worker has taken the message, and the operator has not heard of it.",
-            capability,
-        ),
-        "latent",
-    ),
-    entry(
-        24,
-        "the_position_in_the_log_is_older_than_the_state",
-        "laminardb",
-        ("https://github.com/laminardb/laminardb/pull/159",),
-        "A checkpoint takes its position in the log before it saves the state of the operators: what comes between is "
-        "in the state, and is replayed after a crash.",
-        "The position is taken within the checkpoint, behind the state.",
-        SchemeDefect(
-            *("LAMINARDB-159", "crash", "REC"),
-            "An event is applied between the position and the state.",
-            log_position,
-        ),
-    ),
-    entry(
-        26,
-        "a_checkpoint_right_behind_a_replay_lacks_the_last_step",
-        "Feldera",
-        ("https://github.com/feldera/feldera/pull/4037",),
-        "The input log of a step that was replayed is dropped, also of the last one, which a checkpoint that comes at "
-        "once needs. It was repaired, came back with another change, and was repaired again with a test. (The report "
-        "does not say what a job did that was started from such a checkpoint.)",
-        "The input log of the last replayed step is kept.",
-        SchemeDefect(
-            *("FELDERA-4037", "crash", "REC"),
-            "The replay is over, and a checkpoint is taken before any new step.",
-            replayed_step,
-        ),
-    ),
-    entry(
-        27,
-        "a_task_that_is_closed_while_it_restores_writes_the_end",
-        KAFKA,
-        ("https://issues.apache.org/jira/browse/KAFKA-16017", "https://github.com/apache/kafka/pull/15044"),
-        "A task whose state was wiped still holds the positions that it had written; closed while it restores, it "
-        "writes these, and is taken for restored when it is opened again.",
-        "The positions that it had written are forgotten at the close.",
-        SchemeDefect(
-            *("KAFKA-16017", "crash", "REC"),
-            "The task is closed before its records are restored.",
-            changelog,
-        ),
-    ),
-    entry(
-        28,
-        "a_result_that_was_overtaken_is_taken_for_committed",
-        "Iceberg sink on Flink",
-        ("https://github.com/apache/iceberg/issues/15846", "https://github.com/apache/iceberg/pull/15913"),
-        "With unaligned checkpoints the barrier overtakes the writer's result on its way to the committer; it is saved "
-        "with the next checkpoint under a number that the table already has, and is dropped at a restore.",
-        "No barrier overtakes between writer and committer.",
-        SchemeDefect(
-            *("ICEBERG-15846", "crash", "REC"),
-            "The result of checkpoint 1 comes behind its commit, and the job crashes before the next.",
-            committer,
-        ),
-        "open",
-    ),
-)
+ENTRIES: dict[str, Shown] = {
+    "FLINK-20654": recovered_channel,
+    "FLINK-39519": filtering,
+    "FLINK-19027": local_channel,
+    "JET-2824": late_reply,
+    "ARROYO-1124": final_checkpoint,
+    "BYTEWAX-181": resume_epoch,
+    "TIMELY-327": capability,
+    "LAMINARDB-159": log_position,
+    "FELDERA-4037": replayed_step,
+    "KAFKA-16017": changelog,
+    "ICEBERG-15846": committer,
+}
