@@ -11,7 +11,7 @@ from typing import Any
 from barrierlab.model.checkpoint.protocols import EXACT
 from barrierlab.model.defects.engines import channels, coordination, gates, recoveries
 from barrierlab.model.defects.engines.aligners import Alternating, EpochMerge, FlinkCount, Jet
-from barrierlab.model.defects.engines.kind import EngineEntry, SchemeDefect, Shown, entry
+from barrierlab.model.defects.engines.kind import EngineEntry, Exhibit, SchemeDefect, entry
 from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 TRACES = Path(__file__).with_name("traces")
@@ -36,7 +36,7 @@ def reports() -> tuple[EngineEntry, ...]:
     return tuple(sorted(entries, key=lambda each: (each.row, each.id)))
 
 
-def _entry(word: str, shown: Shown, kind: str, breaks: str, title: str, **its: Any) -> EngineEntry:
+def _entry(word: str, shown: Exhibit, kind: str, breaks: str, title: str, **its: Any) -> EngineEntry:
     if callable(shown):
         return entry(defect=SchemeDefect(word, kind, breaks, title, shown), **its)
     bounds, reported, repaired = shown

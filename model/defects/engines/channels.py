@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barrierlab.model.defects.engines.kind import Scheme, Shown, scheme
+from barrierlab.model.defects.engines.kind import Exhibit, Scheme, scheme
 
 # What is captured of a channel.
 
@@ -200,7 +200,7 @@ def forced_aligned(repaired: bool) -> Scheme[UnrecoverableEdge]:
     )
 
 
-ENTRIES: dict[str, Shown] = {
+ENTRIES: dict[str, Exhibit] = {
     "FLINK-20097": forgets_the_barrier,
     "FLINK-21104": obsolete_barrier,
     "FLINK-17568": mailbox,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barrierlab.impl import CheckpointBarrier, Reason, SourceTask
-from barrierlab.model.defects.engines.kind import Scheme, Shown, scheme
+from barrierlab.model.defects.engines.kind import Exhibit, Scheme, scheme
 from barrierlab.model.defects.kinds.barrier import Bounds, Components
 
 
@@ -310,7 +310,7 @@ def head_events(repaired: bool) -> Scheme[Head]:
 
 
 _JOIN = Bounds("a->join b->join", events=0)
-ENTRIES: dict[str, Shown] = {
+ENTRIES: dict[str, Exhibit] = {
     "FLINK-40518": no_op_trigger,
     "RISINGWAVE-24951": coalescer,
     "RISINGWAVE-23273": mutation,

@@ -14,7 +14,7 @@ from barrierlab.model.defects.engines.aligners import (
     OneSide,
     Tuples,
 )
-from barrierlab.model.defects.engines.kind import Shown
+from barrierlab.model.defects.engines.kind import Exhibit
 from barrierlab.model.defects.engines.loops import JetLoop, StashLoop
 from barrierlab.model.defects.kinds.barrier import Bounds, Components
 
@@ -25,7 +25,7 @@ def _aligners(reported: type, repaired: type, **extent: Any) -> tuple[Bounds, Co
     return bounds, unexamined(reported, "aligned"), unexamined(repaired, "aligned")
 
 
-ENTRIES: dict[str, Shown] = {
+ENTRIES: dict[str, Exhibit] = {
     "FLINK-1775": _aligners(EndForgets, FlinkCount, closes=True),
     "RISINGWAVE-2243": _aligners(OneSide, EpochMerge),
     "HAZELCAST-22207": _aligners(StashLoop, JetLoop),

@@ -173,7 +173,7 @@ class SchemeDefect(Generic[S]):
         return found_in(self.title, self.scheme(True).explored())
 
 
-Shown = Callable[[bool], Scheme[Any]] | tuple[Bounds, Components, Components]
+Exhibit = Callable[[bool], Scheme[Any]] | tuple[Bounds, Components, Components]
 """A scheme, given whether it is repaired; or the bounds of a dataflow, and its components as reported and repaired."""
 
 

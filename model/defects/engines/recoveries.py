@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barrierlab.model.defects.engines.kind import Scheme, Shown, scheme
+from barrierlab.model.defects.engines.kind import Exhibit, Scheme, scheme
 
 
 class Recovered(NamedTuple):
@@ -461,7 +461,7 @@ def committer(repaired: bool) -> Scheme[Committer]:
     )
 
 
-ENTRIES: dict[str, Shown] = {
+ENTRIES: dict[str, Exhibit] = {
     "FLINK-20654": recovered_channel,
     "FLINK-39519": filtering,
     "FLINK-19027": local_channel,
