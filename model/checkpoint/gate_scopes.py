@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
@@ -35,23 +36,28 @@ from barrierlab.model.checkpoint.tables.stimuli import (
 )
 from barrierlab.model.explore.checker import ExplorationLimits, explore
 from barrierlab.model.explore.table import Table
+from barrierlab.model.explore.text_table import rows_of
 
-EVENT, SECOND = Event("", 1), Event("", 2)  # stand for events of the input's own
-WATERMARK = Watermark(1)
-END = EndOfInput()
+EVENT, WATERMARK, END = Event("", 1), Watermark(1), EndOfInput()  # an event stands for one of the input's own
 TAKEN, FAILED = SnapshotAnswer(), SnapshotAnswer(Reason.SNAPSHOT_FAILED)
-PASSES_ONE, PASSES_MANY = SnapshotAnswer(passed_bytes=1), SnapshotAnswer(passed_bytes=9)
 ROOMY = 1_000
-
-
-def barrier(checkpoint_id: int, epoch: int = 1, flags: int = 0) -> CheckpointBarrier:
-    """A barrier; epoch 2 contradicts the others."""
-    return CheckpointBarrier(checkpoint_id, epoch, flags)
-
-
-B1, B2, B3 = barrier(1), barrier(2), barrier(3)
-B1_CONTRADICTS, B1_FLAGGED, B2_FLAGGED = barrier(1, epoch=2), barrier(1, flags=1), barrier(2, flags=1)
-C1, C2, C3 = CancelBarrier(1), CancelBarrier(2), CancelBarrier(3)
+MESSAGES: dict[str, Any] = {
+    "event": EVENT,
+    "second": Event("", 2),
+    "watermark": WATERMARK,
+    "end": END,
+    **{f"b{n}": CheckpointBarrier(n, 1) for n in (1, 2, 3)},
+    **{f"b{n}-flagged": CheckpointBarrier(n, 1, 1) for n in (1, 2)},
+    "b1-contradicts": CheckpointBarrier(1, 2),
+    **{f"c{n}": CancelBarrier(n) for n in (1, 2, 3)},
+}
+"""By their words in the table below; what is of an epoch of its own contradicts the others."""
+ANSWERS = {
+    "taken": TAKEN,
+    "failed": FAILED,
+    "passes-one": SnapshotAnswer(passed_bytes=1),
+    "passes-many": SnapshotAnswer(passed_bytes=9),
+}
 
 
 @dataclass(frozen=True)
@@ -159,262 +165,100 @@ UNALIGNED_ONLY = {
 FALLING_BACK = UNALIGNED_ONLY | {"force_unaligned": False}
 A_SINK = FALLING_BACK | {"may_overtake": False}
 
-EITHER = (TAKEN, FAILED)
+SETTINGS: dict[str, tuple[str, dict[str, int]]] = {
+    "aligned": ("aligned", {}),
+    "tracked": ("tracked", {"blocks": False}),
+    "unaligned": ("unaligned", UNALIGNED_ONLY),
+    "aligned_with_timeout": ("aligned_with_timeout", FALLING_BACK),
+    "a sink": ("aligned_with_timeout", A_SINK),
+}
 
 
-def _scope(
-    protocol: str,
-    settings: Mapping[str, int],
-    of: str,
-    states: int,
-    stimuli: tuple[Stimulus, ...],
-    answers: tuple[SnapshotAnswer, ...] = (TAKEN,),
-    slow: bool = False,
-    **limits: int,
-) -> GateScope:
-    return GateScope(of, protocol, states, rules(**limits, **settings), stimuli, answers, slow)
+def _stimuli(text: str) -> Iterator[Stimulus]:
+    """What ``2 at 0 3: event b1; 2 past nothing: b1; drain; abort 1`` says, in order."""
+    for clause in text.split(";"):
+        how, _, words = clause.partition(":")
+        messages = [MESSAGES[word] for word in words.split()]
+        match how.split():
+            case ["drain"]:
+                yield DrainOne()
+            case ["abort", *ids]:
+                yield from (Abort(int(n)) for n in ids)
+            case ["pass", size]:
+                yield OutputPassed(int(size))
+            case ["triggered", *triggers]:
+                yield from (TriggerNoted(*map(int, each.split("@"))) for each in triggers)
+            case ["clock", *times]:
+                yield from (ClockReading(int(ns)) for ns in times)
+            case [inputs, "past", *ahead]:
+                past = () if ahead == ["nothing"] else tuple(MESSAGES[word] for word in ahead)
+                yield from overtakings(int(inputs), *messages, past=past)
+            case [inputs, *at]:
+                yield from arrivals(int(inputs), *messages, at=[int(ns) for ns in at[1:]] or (0,))
 
 
-_aligned = partial(_scope, "aligned", {})
-_tracked = partial(_scope, "tracked", {"blocks": False})
-_unaligned = partial(_scope, "unaligned", UNALIGNED_ONLY)
-_with_timeout = partial(_scope, "aligned_with_timeout", FALLING_BACK)
-_a_sink = partial(_scope, "aligned_with_timeout", A_SINK)
-SCOPES = (
-    _aligned(
-        "every message, cancelled and aborted",
-        7_022,
-        (*arrivals(2, EVENT, WATERMARK, END, B1, B2, C1, C2), DrainOne(), Abort(1), Abort(2)),
-        EITHER,
-        buffered=2,
-        slow=True,
-    ),
-    _aligned(
-        "contradictions, deadlines, and what is no concern of it",
-        536,
-        (
-            *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B1_FLAGGED, B2),
-            *arrivals(2, EVENT, B1, at=(2,)),
-            *overtakings(2, B1, B1_CONTRADICTS, past=()),
-            *(DrainOne(), Abort(1), Abort(2), OutputPassed(1)),
-            *(TriggerNoted(1, 0), TriggerNoted(2, 0), TriggerNoted(2, 1), ClockReading(1), ClockReading(2)),
-        ),
-        EITHER,
-        timeout=2,
-    ),
-    _aligned(
-        "three inputs",
-        1_180,
-        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2, C2), DrainOne(), Abort(1)),
-        EITHER,
-        inputs=3,
-    ),
-    _aligned(
-        "as many bytes as one event", 50, (*arrivals(2, EVENT, END, B1, B2), DrainOne()), buffered=3, buffered_bytes=1
-    ),
-    _aligned("one input", 6, (*arrivals(1, EVENT, END, B1, B2, C2), DrainOne()), EITHER, inputs=1, buffered=2),
-    _aligned("ids that leave some out", 52, (*arrivals(2, B1, B2, B3), DrainOne(), Abort(2))),
-    _aligned(
-        "two buffered at each input, drained in turn", 40, (*arrivals(2, EVENT, SECOND, B1), DrainOne()), buffered=2
-    ),
-    _tracked(
-        "every message, cancelled and aborted",
-        38,
-        (
-            *arrivals(2, EVENT, WATERMARK, END, B1, B2, C1, C2),
-            *overtakings(2, B1, past=()),
-            DrainOne(),
-            Abort(1),
-            Abort(2),
-        ),
-        EITHER,
-    ),
-    _tracked(
-        "contradictions and deadlines",
-        122,
-        (
-            *arrivals(2, EVENT, END, B1, B1_CONTRADICTS, B2),
-            *arrivals(2, EVENT, B1, at=(2,)),
-            *(
-                DrainOne(),
-                Abort(1),
-                OutputPassed(1),
-                TriggerNoted(1, 0),
-                TriggerNoted(2, 1),
-                ClockReading(1),
-                ClockReading(2),
-            ),
-        ),
-        timeout=2,
-    ),
-    _tracked(
-        "three inputs",
-        434,
-        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2, B3, C2), DrainOne(), Abort(1)),
-        EITHER,
-        inputs=3,
-    ),
-    _tracked(
-        "no room for an end", 144, (*arrivals(3, EVENT, END, B1, B2), DrainOne(), Abort(1)), inputs=3, buffered_bytes=1
-    ),
-    _tracked("one input", 6, (*arrivals(1, EVENT, END, B1, B2, C2), Abort(1)), inputs=1),
-    _unaligned(
-        "every message, and barriers that overtake",
-        544,
-        (
-            *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B2, C1, C2),
-            *arrivals(2, EVENT, at=(2,)),
-            *overtakings(2, B1, B1_CONTRADICTS, B2, past=(EVENT, WATERMARK, EVENT)),
-            *(DrainOne(), Abort(1), Abort(2), OutputPassed(1)),
-            *(TriggerNoted(1, 0), TriggerNoted(1, 1), ClockReading(1), ClockReading(2)),
-        ),
-        (TAKEN, FAILED, PASSES_ONE, PASSES_MANY),
-        timeout=2,
-    ),
-    _unaligned(
-        "three inputs",
-        334,
-        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, C1), *overtakings(3, B1), DrainOne(), ClockReading(3)),
-        inputs=3,
-    ),
-    _unaligned(
-        "what is newer waits",
-        610,
-        (*arrivals(2, B1, B2, C3), *overtakings(2, B1, B2, past=()), DrainOne(), Abort(1)),
-        buffered=2,
-    ),
-    _unaligned(
-        "what is newer waits, with events behind it",
-        1_614,
-        (*arrivals(2, EVENT, B1, B2, C3), *overtakings(2, B1, B2, past=()), DrainOne(), Abort(1)),
-        buffered=2,
-        slow=True,
-    ),
-    _unaligned(
-        "what is newer waits, at three inputs",
-        296,
-        (*arrivals(3, B1, B2, C3), *overtakings(3, B2, past=()), DrainOne()),
-        inputs=3,
-        slow=True,
-    ),
-    _unaligned(
-        "no room to buffer more",
-        62,
-        (*arrivals(2, EVENT, END, B1, B2), DrainOne(), Abort(1)),
-        buffered=2,
-        buffered_bytes=24,
-    ),
-    _unaligned(
-        "ids that leave some out",
-        90,
-        (*arrivals(2, EVENT, B1, B3), *overtakings(2, B1, B2, B3, past=()), DrainOne(), Abort(2)),
-    ),
-    _unaligned("one input", 6, (*arrivals(1, EVENT, END, B1, B2), DrainOne()), inputs=1),
-    _with_timeout(
-        "flagged or not, overtaking or not",
-        717,
-        (
-            *arrivals(2, EVENT, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, C1, C2),
-            *overtakings(2, B1, B2, past=(EVENT, EVENT, EVENT)),
-            *(DrainOne(), Abort(1), Abort(2), OutputPassed(1), ClockReading(1), ClockReading(3)),
-        ),
-        (TAKEN, FAILED, PASSES_ONE, PASSES_MANY),
-    ),
-    _with_timeout(
-        "at any time",
-        1_252,
-        (
-            *arrivals(2, B1, B2, at=(0, 2)),
-            *arrivals(2, EVENT, END, B1_FLAGGED, B1_CONTRADICTS, C2, at=(3,)),
-            *(DrainOne(), Abort(1), TriggerNoted(1, 0), TriggerNoted(2, 0), ClockReading(1), ClockReading(3)),
-        ),
-        EITHER,
-    ),
-    _with_timeout(
-        "at the threshold, and at the deadline",
-        162,
-        (
-            *arrivals(2, B1, END, at=(0, 1, 2)),
-            *arrivals(2, B2, at=(1,)),
-            TriggerNoted(1, 0),
-            ClockReading(1),
-            ClockReading(2),
-            ClockReading(3),
-        ),
-    ),
-    _with_timeout(
-        "two buffered at each input, drained in turn",
-        222,
-        (*arrivals(2, EVENT, SECOND, B1), DrainOne(), ClockReading(1)),
-        buffered=2,
-    ),
-    _a_sink(
-        "a sink",
-        244,
-        (
-            *arrivals(2, EVENT, WATERMARK, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2),
-            *arrivals(2, B2, END, at=(2,)),
-            *overtakings(2, B1),
-            *(DrainOne(), Abort(1), TriggerNoted(1, 0), ClockReading(1), ClockReading(3)),
-        ),
-        EITHER,
-    ),
-    _with_timeout(
-        "as many bytes as one event",
-        190,
-        (*arrivals(2, EVENT, END, B1, B2, C2), *overtakings(2, B1, B2), DrainOne(), Abort(1)),
-        (TAKEN, FAILED, PASSES_MANY),
-        buffered=3,
-        buffered_bytes=1,
-    ),
-    _a_sink(
-        "as many bytes as one event, a sink",
-        21,
-        (*arrivals(2, EVENT, B1, B2), DrainOne(), Abort(1)),
-        buffered=3,
-        buffered_bytes=1,
-    ),
-    _with_timeout(
-        "three inputs, late, buffered and newer",
-        1_538,
-        (
-            *arrivals(3, B1, B2, C3),
-            *arrivals(3, B2, B2_FLAGGED, at=(2,)),
-            *overtakings(3, B2, past=()),
-            *(DrainOne(), Abort(1), ClockReading(1)),
-        ),
-        inputs=3,
-        slow=True,
-    ),
-    _a_sink("a sink with three inputs", 14, (*arrivals(3, B1, B1_FLAGGED), DrainOne()), inputs=3),
-    _with_timeout(
-        "three inputs, late",
-        1_201,
-        (
-            *arrivals(3, B1),
-            *arrivals(3, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, C1, at=(2,)),
-            *overtakings(3, B1),
-            *(DrainOne(), Abort(1), ClockReading(1)),
-        ),
-        inputs=3,
-    ),
-    _with_timeout(
-        "three inputs",
-        4_736,
-        (*arrivals(3, EVENT, END, B1, B2, C2), *overtakings(3, B1), DrainOne(), Abort(1), ClockReading(1)),
-        (TAKEN, FAILED, PASSES_MANY),
-        inputs=3,
-        slow=True,
-    ),
-    _with_timeout(
-        "two messages buffered",
-        1_700,
-        (
-            *arrivals(2, B1, B2, B2_FLAGGED, C3),
-            *overtakings(2, B2, past=()),
-            *(DrainOne(), ClockReading(1)),
-        ),
-        buffered=2,
-        slow=True,
-    ),
-)
+def _scope(kind: str, of: str, states: str, limits: str, answers: str, stimuli: str) -> GateScope:
+    (count, *slow), (protocol, settings) = states.split(), SETTINGS[kind]
+    sizes = {name: int(value) for name, _, value in (each.partition("=") for each in limits.split())}
+    answered = tuple(ANSWERS[word] for word in answers.split())
+    its = rules(**sizes, **settings), tuple(_stimuli(stimuli)), answered, bool(slow)
+    return GateScope(of, protocol, int(count), *its)
+
+
+# The gate, what happens, the states, and whether it is slow; its limits; the answers to a snapshot; and what may come,
+# on how many inputs, at which times, or past what is in the channel.
+_TABLE = """
+aligned | every message, cancelled and aborted | 7022 slow | buffered=2 | taken failed |
+    2: event watermark end b1 b2 c1 c2; drain; abort 1 2
+aligned | contradictions, deadlines, and what is no concern of it | 536 | timeout=2 | taken failed |
+    2: event watermark end b1 b1-contradicts b1-flagged b2; 2 at 2: event b1; 2 past nothing: b1 b1-contradicts; drain;
+    abort 1 2; pass 1; triggered 1@0 2@0 2@1; clock 1 2
+aligned | three inputs | 1180 | inputs=3 | taken failed | 3: event end b1 b1-contradicts b2 c2; drain; abort 1
+aligned | as many bytes as one event | 50 | buffered=3 buffered_bytes=1 | taken | 2: event end b1 b2; drain
+aligned | one input | 6 | inputs=1 buffered=2 | taken failed | 1: event end b1 b2 c2; drain
+aligned | ids that leave some out | 52 |  | taken | 2: b1 b2 b3; drain; abort 2
+aligned | two buffered at each input, drained in turn | 40 | buffered=2 | taken | 2: event second b1; drain
+tracked | every message, cancelled and aborted | 38 |  | taken failed |
+    2: event watermark end b1 b2 c1 c2; 2 past nothing: b1; drain; abort 1 2
+tracked | contradictions and deadlines | 122 | timeout=2 | taken |
+    2: event end b1 b1-contradicts b2; 2 at 2: event b1; drain; abort 1; pass 1; triggered 1@0 2@1; clock 1 2
+tracked | three inputs | 434 | inputs=3 | taken failed | 3: event end b1 b1-contradicts b2 b3 c2; drain; abort 1
+tracked | no room for an end | 144 | inputs=3 buffered_bytes=1 | taken | 3: event end b1 b2; drain; abort 1
+tracked | one input | 6 | inputs=1 | taken | 1: event end b1 b2 c2; abort 1
+unaligned | every message, and barriers that overtake | 544 | timeout=2 | taken failed passes-one passes-many |
+    2: event watermark end b1 b1-contradicts b2 c1 c2; 2 at 2: event; 2 past event watermark event: b1 b1-contradicts
+    b2; drain; abort 1 2; pass 1; triggered 1@0 1@1; clock 1 2
+unaligned | three inputs | 334 | inputs=3 | taken | 3: event end b1 b1-contradicts c1; 3 past event: b1; drain; clock 3
+unaligned | what is newer waits | 610 | buffered=2 | taken | 2: b1 b2 c3; 2 past nothing: b1 b2; drain; abort 1
+unaligned | what is newer waits, with events behind it | 1614 slow | buffered=2 | taken |
+    2: event b1 b2 c3; 2 past nothing: b1 b2; drain; abort 1
+unaligned | what is newer waits, at three inputs | 296 slow | inputs=3 | taken | 3: b1 b2 c3; 3 past nothing: b2; drain
+unaligned | no room to buffer more | 62 | buffered=2 buffered_bytes=24 | taken | 2: event end b1 b2; drain; abort 1
+unaligned | ids that leave some out | 90 |  | taken | 2: event b1 b3; 2 past nothing: b1 b2 b3; drain; abort 2
+unaligned | one input | 6 | inputs=1 | taken | 1: event end b1 b2; drain
+aligned_with_timeout | flagged or not, overtaking or not | 717 |  | taken failed passes-one passes-many |
+    2: event end b1 b1-flagged b1-contradicts b2 c1 c2; 2 past event event event: b1 b2; drain; abort 1 2; pass 1; clock
+    1 3
+aligned_with_timeout | at any time | 1252 |  | taken failed |
+    2 at 0 2: b1 b2; 2 at 3: event end b1-flagged b1-contradicts c2; drain; abort 1; triggered 1@0 2@0; clock 1 3
+aligned_with_timeout | at the threshold, and at the deadline | 162 |  | taken |
+    2 at 0 1 2: b1 end; 2 at 1: b2; triggered 1@0; clock 1 2 3
+aligned_with_timeout | two buffered at each input, drained in turn | 222 | buffered=2 | taken |
+    2: event second b1; drain; clock 1
+a sink | a sink | 244 |  | taken failed |
+    2: event watermark end b1 b1-flagged b1-contradicts b2; 2 at 2: b2 end; 2 past event: b1; drain; abort 1; triggered
+    1@0; clock 1 3
+aligned_with_timeout | as many bytes as one event | 190 | buffered=3 buffered_bytes=1 | taken failed passes-many |
+    2: event end b1 b2 c2; 2 past event: b1 b2; drain; abort 1
+a sink | as many bytes as one event, a sink | 21 | buffered=3 buffered_bytes=1 | taken | 2: event b1 b2; drain; abort 1
+aligned_with_timeout | three inputs, late, buffered and newer | 1538 slow | inputs=3 | taken |
+    3: b1 b2 c3; 3 at 2: b2 b2-flagged; 3 past nothing: b2; drain; abort 1; clock 1
+a sink | a sink with three inputs | 14 | inputs=3 | taken | 3: b1 b1-flagged; drain
+aligned_with_timeout | three inputs, late | 1201 | inputs=3 | taken |
+    3: b1; 3 at 2: end b1 b1-flagged b1-contradicts b2 c1; 3 past event: b1; drain; abort 1; clock 1
+aligned_with_timeout | three inputs | 4736 slow | inputs=3 | taken failed passes-many |
+    3: event end b1 b2 c2; 3 past event: b1; drain; abort 1; clock 1
+aligned_with_timeout | two messages buffered | 1700 slow | buffered=2 | taken |
+    2: b1 b2 b2-flagged c3; 2 past nothing: b2; drain; clock 1
+"""
+SCOPES = tuple(_scope(*cells) for cells in rows_of(_TABLE))

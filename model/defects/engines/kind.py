@@ -7,10 +7,8 @@ own. A scheme states its invariant itself, in the terms of that.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import dedent
 from typing import Any, Generic
 
 from barrierlab.model.checkpoint.check import ALWAYS, QUIESCENT
@@ -18,6 +16,7 @@ from barrierlab.model.defects.catalogue import CatalogueEntry
 from barrierlab.model.defects.kinds.barrier import BOUND, BarrierDefect, Bounds, Components, found_in
 from barrierlab.model.defects.kinds.found import Found
 from barrierlab.model.explore.checker import Always, Exploration, Quiescent, S, explore, traps
+from barrierlab.model.explore.text_table import rows_of
 
 MoveRule = tuple[Callable[[S], bool], Callable[[S], S]]
 """A condition under which a move can be made, and the state behind it."""
@@ -127,18 +126,12 @@ def scheme(
         return lambda state: bool(holds(state)), lambda state: state._replace(**fields(state))
 
     def reason(text: str) -> Callable[[S], str | None]:
-        ((guard, said),) = _cells(text) if text else (("False", ""),)
+        ((guard, said),) = rows_of(text) if text else (("False", ""),)
         holds, words = given(guard), given(repr(said), "f{}")
         return lambda state: words(state) if holds(state) else None
 
-    moves = {name: rule(guard, then) for name, guard, then in _cells(rules)}
+    moves = {name: rule(guard, then) for name, guard, then in rows_of(rules)}
     return Scheme(begin, moves, wrong=reason(wrong), left=reason(left), faults=faults)
-
-
-def _cells(text: str) -> Iterator[tuple[str, ...]]:
-    """The cells of each line, of which an indented one goes on with the one before."""
-    for line in re.sub(r"\n\s+", " ", dedent(text).strip()).splitlines():
-        yield tuple(cell.strip() for cell in line.split("|"))
 
 
 def _put(values: tuple[Any, ...], at: int, value: object) -> tuple[Any, ...]:
