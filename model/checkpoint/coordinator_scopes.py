@@ -33,6 +33,7 @@ from barrierlab.impl.errors import NotPublishingError, UnknownTaskError, Unsettl
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, Reference, RefusedError, Under, stimulus
 from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.explore.text_table import rows_of, settings_of
 
 FINAL_RETRY_NS = 1_000_000_000
 """Until the final checkpoint is tried again where there is no interval: as the documentation of the machine has it."""
@@ -535,91 +536,33 @@ def _of_parts(parts: Sequence[Acknowledge]) -> str:
     )
 
 
-def _scope(
-    name: str,
-    states: int,
-    verbs: str,
-    ids: int,
-    tasks: str = "a",
-    sources: str = "a",
-    times_ns: Sequence[int] = (0,),
-    reasons: str = "declined",
-    **config: Any,
-) -> ComponentScope:
-    settings = CoordinatorConfig(**{"interval_ns": None, **config})
-    words = tuple(tasks.split()), tuple(sources.split()), ids, frozenset(verbs.split())
-    job = CoordinatorJob(settings, *words, tuple(times_ns), tuple(reasons.split()))
+def _scope(name: str, states: str, verbs: str, ids: str, job: str, config: str) -> ComponentScope:
+    its = {"tasks": "a", "sources": "a", "times_ns": (0,), "reasons": "declined"} | settings_of(job)
+    words = [tuple(its[key].split()) for key in ("tasks", "sources", "reasons")]
+    settings = CoordinatorConfig(**{"interval_ns": None, **settings_of(config)})
+    of = CoordinatorJob(settings, words[0], words[1], int(ids), frozenset(verbs.split()), its["times_ns"], words[2])
     return ComponentScope(
-        f"coordinator: {name}", states, partial(CoordinatorMachine, job), partial(CoordinatorReference, job)
+        f"coordinator: {name}", int(states), partial(CoordinatorMachine, of), partial(CoordinatorReference, of)
     )
 
 
-SCOPES = (
-    _scope(
-        "three under way, manifests that fail or stay in doubt, and failover",
-        705,
-        "trigger acknowledge decline published refused doubted suspend resume nobody",
-        3,
-        tasks="a s",
-        max_concurrent=3,
-    ),
-    _scope(
-        "tasks that end",
-        2_030,
-        "trigger acknowledge finished published refused",
-        2,
-        tasks="a b",
-        sources="a b",
-        max_concurrent=2,
-        unaligned=True,
-    ),
-    _scope(
-        "tasks that end without a final snapshot",
-        191,
-        "trigger acknowledge finished ended published",
-        1,
-        tasks="a b",
-        max_concurrent=2,
-    ),
-    _scope(
-        "the final checkpoint, tried again, and failover",
-        3_638,
-        "trigger acknowledge finished published refused doubted suspend resume wait on_time",
-        1,
-        times_ns=(0, 5, FINAL_RETRY_NS, FINAL_RETRY_NS + 5),
-        min_pause_ns=3,
-        timeout_ns=5,
-        tolerable_failures=2,
-    ),
-    _scope(
-        "interval, pause and timeout",
-        1_436,
-        "wait on_time acknowledge published request",
-        2,
-        times_ns=range(7),
-        interval_ns=3,
-        min_pause_ns=2,
-        timeout_ns=4,
-        max_concurrent=2,
-        first_trigger_ns=1,
-    ),
-    _scope(
-        "the clock over a failure of the job",
-        2_242,
-        "wait on_time acknowledge published suspend resume stop_scheduler decline",
-        2,
-        times_ns=range(0, 10, 2),
-        interval_ns=2,
-        min_pause_ns=4,
-        timeout_ns=4,
-    ),
-    _scope(
-        "failures in a row",
-        394,
-        "trigger acknowledge decline published refused doubted abort suspend resume",
-        3,
-        reasons="declined cancelled",
-        max_concurrent=2,
-        tolerable_failures=1,
-    ),
-)
+# What happens, the states, the verbs, the ids, the job, and the settings of its coordinator.
+_TABLE = f"""
+three under way, manifests that fail or stay in doubt, and failover | 705
+    | trigger acknowledge decline published refused doubted suspend resume nobody | 3 | tasks="a s" | max_concurrent=3
+tasks that end | 2030 | trigger acknowledge finished published refused | 2
+    | tasks="a b", sources="a b" | max_concurrent=2, unaligned=True
+tasks that end without a final snapshot | 191 | trigger acknowledge finished ended published | 1
+    | tasks="a b" | max_concurrent=2
+the final checkpoint, tried again, and failover | 3638
+    | trigger acknowledge finished published refused doubted suspend resume wait on_time | 1
+    | times_ns=(0, 5, {FINAL_RETRY_NS}, {FINAL_RETRY_NS + 5}) | min_pause_ns=3, timeout_ns=5, tolerable_failures=2
+interval, pause and timeout | 1436 | wait on_time acknowledge published request | 2 | times_ns=(0, 1, 2, 3, 4, 5, 6)
+    | interval_ns=3, min_pause_ns=2, timeout_ns=4, max_concurrent=2, first_trigger_ns=1
+the clock over a failure of the job | 2242
+    | wait on_time acknowledge published suspend resume stop_scheduler decline | 2
+    | times_ns=(0, 2, 4, 6, 8) | interval_ns=2, min_pause_ns=4, timeout_ns=4
+failures in a row | 394 | trigger acknowledge decline published refused doubted abort suspend resume | 3
+    | reasons="declined cancelled" | max_concurrent=2, tolerable_failures=1
+"""
+SCOPES = tuple(_scope(*cells) for cells in rows_of(_TABLE))

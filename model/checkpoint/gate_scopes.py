@@ -36,7 +36,7 @@ from barrierlab.model.checkpoint.tables.stimuli import (
 )
 from barrierlab.model.explore.checker import ExplorationLimits, explore
 from barrierlab.model.explore.table import Table
-from barrierlab.model.explore.text_table import rows_of
+from barrierlab.model.explore.text_table import rows_of, settings_of
 
 EVENT, WATERMARK, END = Event("", 1), Watermark(1), EndOfInput()  # an event stands for one of the input's own
 TAKEN, FAILED = SnapshotAnswer(), SnapshotAnswer(Reason.SNAPSHOT_FAILED)
@@ -199,9 +199,8 @@ def _stimuli(text: str) -> Iterator[Stimulus]:
 
 def _scope(kind: str, of: str, states: str, limits: str, answers: str, stimuli: str) -> GateScope:
     (count, *slow), (protocol, settings) = states.split(), SETTINGS[kind]
-    sizes = {name: int(value) for name, _, value in (each.partition("=") for each in limits.split())}
     answered = tuple(ANSWERS[word] for word in answers.split())
-    its = rules(**sizes, **settings), tuple(_stimuli(stimuli)), answered, bool(slow)
+    its = rules(**settings_of(limits), **settings), tuple(_stimuli(stimuli)), answered, bool(slow)
     return GateScope(of, protocol, int(count), *its)
 
 
@@ -214,8 +213,8 @@ aligned | contradictions, deadlines, and what is no concern of it | 536 | timeou
     2: event watermark end b1 b1-contradicts b1-flagged b2; 2 at 2: event b1; 2 past nothing: b1 b1-contradicts; drain;
     abort 1 2; pass 1; triggered 1@0 2@0 2@1; clock 1 2
 aligned | three inputs | 1180 | inputs=3 | taken failed | 3: event end b1 b1-contradicts b2 c2; drain; abort 1
-aligned | as many bytes as one event | 50 | buffered=3 buffered_bytes=1 | taken | 2: event end b1 b2; drain
-aligned | one input | 6 | inputs=1 buffered=2 | taken failed | 1: event end b1 b2 c2; drain
+aligned | as many bytes as one event | 50 | buffered=3, buffered_bytes=1 | taken | 2: event end b1 b2; drain
+aligned | one input | 6 | inputs=1, buffered=2 | taken failed | 1: event end b1 b2 c2; drain
 aligned | ids that leave some out | 52 |  | taken | 2: b1 b2 b3; drain; abort 2
 aligned | two buffered at each input, drained in turn | 40 | buffered=2 | taken | 2: event second b1; drain
 tracked | every message, cancelled and aborted | 38 |  | taken failed |
@@ -223,7 +222,7 @@ tracked | every message, cancelled and aborted | 38 |  | taken failed |
 tracked | contradictions and deadlines | 122 | timeout=2 | taken |
     2: event end b1 b1-contradicts b2; 2 at 2: event b1; drain; abort 1; pass 1; triggered 1@0 2@1; clock 1 2
 tracked | three inputs | 434 | inputs=3 | taken failed | 3: event end b1 b1-contradicts b2 b3 c2; drain; abort 1
-tracked | no room for an end | 144 | inputs=3 buffered_bytes=1 | taken | 3: event end b1 b2; drain; abort 1
+tracked | no room for an end | 144 | inputs=3, buffered_bytes=1 | taken | 3: event end b1 b2; drain; abort 1
 tracked | one input | 6 | inputs=1 | taken | 1: event end b1 b2 c2; abort 1
 unaligned | every message, and barriers that overtake | 544 | timeout=2 | taken failed passes-one passes-many |
     2: event watermark end b1 b1-contradicts b2 c1 c2; 2 at 2: event; 2 past event watermark event: b1 b1-contradicts
@@ -233,7 +232,7 @@ unaligned | what is newer waits | 610 | buffered=2 | taken | 2: b1 b2 c3; 2 past
 unaligned | what is newer waits, with events behind it | 1614 slow | buffered=2 | taken |
     2: event b1 b2 c3; 2 past nothing: b1 b2; drain; abort 1
 unaligned | what is newer waits, at three inputs | 296 slow | inputs=3 | taken | 3: b1 b2 c3; 3 past nothing: b2; drain
-unaligned | no room to buffer more | 62 | buffered=2 buffered_bytes=24 | taken | 2: event end b1 b2; drain; abort 1
+unaligned | no room to buffer more | 62 | buffered=2, buffered_bytes=24 | taken | 2: event end b1 b2; drain; abort 1
 unaligned | ids that leave some out | 90 |  | taken | 2: event b1 b3; 2 past nothing: b1 b2 b3; drain; abort 2
 unaligned | one input | 6 | inputs=1 | taken | 1: event end b1 b2; drain
 aligned_with_timeout | flagged or not, overtaking or not | 717 |  | taken failed passes-one passes-many |
@@ -248,9 +247,9 @@ aligned_with_timeout | two buffered at each input, drained in turn | 222 | buffe
 a sink | a sink | 244 |  | taken failed |
     2: event watermark end b1 b1-flagged b1-contradicts b2; 2 at 2: b2 end; 2 past event: b1; drain; abort 1; triggered
     1@0; clock 1 3
-aligned_with_timeout | as many bytes as one event | 190 | buffered=3 buffered_bytes=1 | taken failed passes-many |
+aligned_with_timeout | as many bytes as one event | 190 | buffered=3, buffered_bytes=1 | taken failed passes-many |
     2: event end b1 b2 c2; 2 past event: b1 b2; drain; abort 1
-a sink | as many bytes as one event, a sink | 21 | buffered=3 buffered_bytes=1 | taken | 2: event b1 b2; drain; abort 1
+a sink | as many bytes as one event, a sink | 21 | buffered=3, buffered_bytes=1 | taken | 2: event b1 b2; drain; abort 1
 aligned_with_timeout | three inputs, late, buffered and newer | 1538 slow | inputs=3 | taken |
     3: b1 b2 c3; 3 at 2: b2 b2-flagged; 3 past nothing: b2; drain; abort 1; clock 1
 a sink | a sink with three inputs | 14 | inputs=3 | taken | 3: b1 b1-flagged; drain

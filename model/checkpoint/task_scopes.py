@@ -26,6 +26,7 @@ from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, Reference, RefusedError, Under, stimulus
 from barrierlab.model.checkpoint.components import AlignerSettings, Components
 from barrierlab.model.checkpoint.scope import Tally
+from barrierlab.model.explore.text_table import rows_of, settings_of
 
 Queue = tuple[StreamMessage, ...]
 
@@ -694,97 +695,37 @@ def _part(report: Acknowledge | Decline) -> ReportedSnapshot:
     )
 
 
-def _scope(
-    name: str, states: int, verbs: str, *exchanges: tuple[str, tuple[int, ...]], is_source: bool, **more: Any
-) -> ComponentScope:
-    shape = Shape(is_source, exchanges, frozenset(verbs.split()), **more)
-    return ComponentScope(f"task: {name}", states, partial(TaskMachine, shape), partial(TaskReference, shape))
+def _scope(kind: str, name: str, states: str, verbs: str, exits: str, bounds: str) -> ComponentScope:
+    exchanges = []
+    for each in filter(None, exits.split(",")):
+        how, *outputs = each.split()
+        exchanges.append((how, tuple(map(int, outputs))))
+    shape = Shape(kind == "source", tuple(exchanges), frozenset(verbs.split()), **settings_of(bounds))
+    return ComponentScope(f"task: {name}", int(states), partial(TaskMachine, shape), partial(TaskReference, shape))
 
 
-FORWARD = ("forward", (0,))
-_source, _operator = partial(_scope, is_source=True), partial(_scope, is_source=False)
-SCOPES = (
-    _source(
-        "a source that ends and comes back",
-        660,
-        "emit watermark barrier end abort send take last_part recover",
-        FORWARD,
-        marks=(2,),
-    ),
-    _source(
-        "a source whose watermark does not go back",
-        112,
-        "watermark barrier send take recover",
-        FORWARD,
-        events=0,
-        marks=(1, 2),
-    ),
-    _source(
-        "a source whose outputs close",
-        752,
-        "emit barrier abort close_output send take",
-        FORWARD,
-        ("broadcast", (1,)),
-        ids=2,
-    ),
-    _source(
-        "a source whose barriers go ahead, or hurry",
-        2_904,
-        "emit barrier send take hurry abort",
-        FORWARD,
-        events=2,
-        ids=2,
-        is_unaligned=True,
-        most_bytes=1,
-    ),
-    _source(
-        "a source of which several barriers hurry", 702, "emit barrier abort hurry", FORWARD, ids=3, is_unaligned=True
-    ),
-    _source(
-        "a source of which barriers hurry on one output of two",
-        405,
-        "emit barrier hurry",
-        ("broadcast", (0, 1)),
-        events=2,
-        ids=2,
-        is_unaligned=True,
-        most_bytes=1,
-    ),
-    _source(
-        "a source that spreads its events",
-        169,
-        "emit barrier send take",
-        ("rebalance", (0, 1)),
-        ("hash", (2, 3)),
-        events=2,
-        is_unaligned=True,
-    ),
-    _operator(
-        "two inputs: watermarks, ends and recovery",
-        2_346,
-        "promise end_of barriers send take last_part recover",
-        FORWARD,
-        events=0,
-        marks=(1, 2),
-    ),
-    _operator(
-        "two inputs: outputs that close",
-        781,
-        "event barriers abort close_output send take",
-        FORWARD,
-        ("forward", (1,)),
-        ids=2,
-    ),
-    _operator(
-        "two inputs: a barrier goes ahead",
-        2_765,
-        "event end_of first_barrier last_barrier send take hurry barriers",
-        FORWARD,
-        events=2,
-        is_unaligned=True,
-    ),
-    _operator("a sink that writes nothing", 624, "event promise end_of barriers take last_part", marks=(1,)),
-    _operator(
-        "a sink that writes", 1_178, "event promise end_of barriers complete take last_part", marks=(1,), writes=True
-    ),
-)
+# The task, what happens, the states, the verbs, the exchanges with their outputs, and the other bounds of its shape.
+_TABLE = """
+source | a source that ends and comes back | 660 | emit watermark barrier end abort send take last_part recover
+    | forward 0 | marks=(2,)
+source | a source whose watermark does not go back | 112 | watermark barrier send take recover
+    | forward 0 | events=0, marks=(1, 2)
+source | a source whose outputs close | 752 | emit barrier abort close_output send take | forward 0, broadcast 1 | ids=2
+source | a source whose barriers go ahead, or hurry | 2904 | emit barrier send take hurry abort
+    | forward 0 | events=2, ids=2, is_unaligned=True, most_bytes=1
+source | a source of which several barriers hurry | 702 | emit barrier abort hurry
+    | forward 0 | ids=3, is_unaligned=True
+source | a source of which barriers hurry on one output of two | 405 | emit barrier hurry
+    | broadcast 0 1 | events=2, ids=2, is_unaligned=True, most_bytes=1
+source | a source that spreads its events | 169 | emit barrier send take
+    | rebalance 0 1, hash 2 3 | events=2, is_unaligned=True
+operator | two inputs: watermarks, ends and recovery | 2346 | promise end_of barriers send take last_part recover
+    | forward 0 | events=0, marks=(1, 2)
+operator | two inputs: outputs that close | 781 | event barriers abort close_output send take
+    | forward 0, forward 1 | ids=2
+operator | two inputs: a barrier goes ahead | 2765
+    | event end_of first_barrier last_barrier send take hurry barriers | forward 0 | events=2, is_unaligned=True
+operator | a sink that writes nothing | 624 | event promise end_of barriers take last_part | | marks=(1,)
+operator | a sink that writes | 1178 | event promise end_of barriers complete take last_part | | marks=(1,), writes=True
+"""
+SCOPES = tuple(_scope(*cells) for cells in rows_of(_TABLE))

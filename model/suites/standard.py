@@ -40,7 +40,7 @@ DIAMOND = "a->l a->r l->join r->join join->s"
 PAIR = "a->s b->s"
 THREE = "a->s b->s c->s"
 
-COMPONENTS = (*COORDINATORS, *SINKS, *INJECTORS, *RECOVERIES, *TASKS)
+COMPONENTS: tuple[Scope, ...] = (*COORDINATORS, *SINKS, *INJECTORS, *RECOVERIES, *TASKS)
 """Machines alone, each beside a model of its rules."""
 
 FAULTS: dict[str, dict[str, object]] = {
@@ -181,7 +181,8 @@ def full() -> Iterator[Scope]:
             yield from _worlds(topology, MODES, tuple(COMBINED), events=1, checkpoints=2)
     yield from (*_aborted(), *_tracked(), *_tracked_further())
     yield from _worlds(JOIN, ("unaligned",), ("closed input and crash",), events=1, checkpoints=1)
-    yield from (*GATES, *GATE_RUNS, *COMPONENTS)
+    yield from GATES
+    yield from (*GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)
     yield from (*JOINS, *WIDE_JOINS)
     yield from STORES
