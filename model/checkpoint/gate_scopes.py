@@ -175,7 +175,7 @@ SETTINGS: dict[str, tuple[str, dict[str, int]]] = {
 
 
 def _stimuli(text: str) -> Iterator[Stimulus]:
-    """What ``2 at 0 3: event b1; 2 past nothing: b1; drain; abort 1`` says, in order."""
+    """Return the stimuli of ``2 at 0 3: event b1; 2 past nothing: b1; drain; abort 1``, in order."""
     for clause in text.split(";"):
         how, _, words = clause.partition(":")
         messages = [MESSAGES[word] for word in words.split()]
