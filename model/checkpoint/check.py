@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.partial_order import Ample, can_be_planned, plans
@@ -155,6 +155,32 @@ REFINES = "TABLE"
 
 S = TypeVar("S", bound=Hashable)
 M = TypeVar("M")
+
+
+class NamedScope:
+    """A scope that is called after its protocol, its kind and what happens in it."""
+
+    __slots__ = ()
+    kind: ClassVar[str] = ""
+    of: str
+    protocol: str
+
+    @property
+    def name(self) -> str:
+        """The name that a report gives it."""
+        return f"{self.protocol}{self.kind}: {self.of}"
+
+    def violation(self, steps: int, reason: str, *lines: object, invariant: str = REFINES) -> ScopeViolation:
+        """Return that a run of so many steps parts, or breaks an invariant; `lines` are what happens in it."""
+        text = (f"# {self.name}.", *lines, f"! {invariant}: {reason}")
+        return ScopeViolation(invariant, self.name, steps, reason, "".join(f"{line}\n" for line in text))
+
+    def outcome(self, begun: float, made: int, found: str | ScopeViolation, verdict: str = HOLDS) -> Outcome:
+        """Return what so many cases or moves came to: what is wrong, or why it holds."""
+        wrong = () if isinstance(found, str) else (found,)
+        why = found if isinstance(found, str) else found.reason
+        its = BROKEN if wrong else verdict, why, made, made, monotonic() - begun, wrong
+        return Outcome(self.name, self.protocol, *its)
 
 
 def outcome_of(

@@ -27,7 +27,7 @@ from barrierlab.impl.messages import (
     size_of,
 )
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.check import NamedScope, Outcome, ScopeViolation
 from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.gate_scopes import A_SINK, FALLING_BACK, UNALIGNED_ONLY, gate_of, rules
 from barrierlab.model.checkpoint.protocols import protocol_of
@@ -52,7 +52,7 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     Stimulus,
     TriggerNoted,
 )
-from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
+from barrierlab.model.explore.checker import UNDECIDED
 from barrierlab.model.explore.shorten import shortened
 
 RecoveredStart = tuple[int, tuple[int, ...]]
@@ -63,7 +63,7 @@ MOVES = 60
 
 
 @dataclass(frozen=True)
-class RunScope:
+class RunScope(NamedScope):
     """A gate, and how often it is driven from its beginning.
 
     Attributes
@@ -77,16 +77,12 @@ class RunScope:
         Whether the task may go unaligned, if it is no sink; if not, what asks for that is counted.
     """
 
+    kind = " runs"
     of: str
     protocol: str
     rules: GateRules
     runs: int = 60
     enabled: bool = True
-
-    @property
-    def name(self) -> str:
-        """The name that a report gives it."""
-        return f"{self.protocol} runs: {self.of}"
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Make the runs, up to the first in which machine and table part."""
@@ -97,18 +93,15 @@ class RunScope:
         for number in range(self.runs):
             if seconds is not None and monotonic() - begun > seconds:
                 why = f"{number} of {self.runs} runs were made in {seconds:.0f} s"
-                return Outcome(self.name, self.protocol, UNDECIDED, why, made, made, monotonic() - begun)
+                return self.outcome(begun, made, why, UNDECIDED)
             start, moves = self._drawn(random.Random(f"{self.name} {number}"))
             made += len(moves)
             parted = self._parts_at(components, start, moves)
             if parted is not None and (shortest is None or parted[0] + 1 < len(shortest[1])):
                 shortest = start, moves[: parted[0] + 1]
         if shortest is None:
-            why = f"machine and table agree in {self.runs} runs"
-            return Outcome(self.name, self.protocol, HOLDS, why, made, made, monotonic() - begun)
-        violation = self._violation(components, *shortest)
-        found = (BROKEN, violation.reason, made, made, monotonic() - begun, (violation,))
-        return Outcome(self.name, self.protocol, *found)
+            return self.outcome(begun, made, f"machine and table agree in {self.runs} runs")
+        return self.outcome(begun, made, self._violation(components, *shortest))
 
     def gate(self, start: RecoveredStart) -> GateState:
         """The table's gate, as it begins."""
@@ -153,8 +146,7 @@ class RunScope:
         """The run without all that it needs not: no move of it can be left out, and no answer."""
         moves, reason = shortened(moves, partial(self._parts_at, components, start), _without_answer)
         recovered = [f"recover {start[0]}, ended {list(start[1])}"] if start != NEW else []
-        lines = (f"# {self.name}.", *recovered, *map(str, moves), f"! {REFINES}: {reason}")
-        return ScopeViolation(REFINES, self.name, len(moves), reason, "".join(f"{line}\n" for line in lines))
+        return self.violation(len(moves), reason, *recovered, *moves)
 
 
 def _later(chance: random.Random, gate: GateState, now_ns: int) -> int:

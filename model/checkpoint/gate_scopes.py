@@ -12,7 +12,7 @@ from barrierlab.impl.checkpoint.gate import Gate as Implementation
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.check import Outcome, outcome_of
+from barrierlab.model.checkpoint.check import NamedScope, Outcome, outcome_of
 from barrierlab.model.checkpoint.components import SOUND, Components, MakeMachine, sound_aligner
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.refinement import (
@@ -61,9 +61,10 @@ ANSWERS = {
 
 
 @dataclass(frozen=True)
-class GateScope:
+class GateScope(NamedScope):
     """A gate, what can happen at it, and how many states that makes: their number moves when meaning does."""
 
+    kind = " table"
     of: str
     protocol: str
     states: int
@@ -71,11 +72,6 @@ class GateScope:
     stimuli: tuple[Stimulus, ...]
     answers: tuple[SnapshotAnswer, ...] = (TAKEN,)
     slow: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name that a report gives it."""
-        return f"{self.protocol} table: {self.of}"
 
     def __str__(self) -> str:
         return f"{self.protocol}: {self.of}"

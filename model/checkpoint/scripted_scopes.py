@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from time import monotonic
 
-from barrierlab.model.checkpoint.check import Outcome, ScopeViolation
+from barrierlab.model.checkpoint.check import NamedScope, Outcome, ScopeViolation
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.scripted import ScriptedCaseError, cases, mode_of, replay
 from barrierlab.model.explore.checker import BROKEN, HOLDS
@@ -17,7 +17,7 @@ TELLS = "STORY"
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptedScope:
+class ScriptedScope(NamedScope):
     """A scripted case to be replayed.
 
     Attributes
@@ -28,14 +28,10 @@ class ScriptedScope:
     text : str
     """
 
+    kind = " scripted case"
     of: str
     protocol: str
     text: str
-
-    @property
-    def name(self) -> str:
-        """The name that a report gives it."""
-        return f"{self.protocol} scripted case: {self.of}"
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Make its moves, and compare what comes of them."""

@@ -22,7 +22,7 @@ from barrierlab.impl.control import (
 from barrierlab.impl.control.processor import MakeControlAligner
 from barrierlab.impl.errors import ClosedInputError, InputIndexError
 from barrierlab.impl.messages import EndOfInput
-from barrierlab.model.checkpoint.check import Outcome, outcome_of
+from barrierlab.model.checkpoint.check import NamedScope, Outcome, outcome_of
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.refinement import Effects, GateDifference, listed, refines
 from barrierlab.model.checkpoint.tables.stimuli import NO_INPUT, Effect
@@ -177,9 +177,10 @@ QUICK = InstantControlSignal.STREAM_QUICK_END
 
 
 @dataclass(frozen=True)
-class ControlTableScope:
+class ControlTableScope(NamedScope):
     """So many upstreams, what they can deliver, and how many states that makes: it moves when meaning does."""
 
+    kind = " table"
     of: str
     expected: int
     barriers: tuple[BarrierControlSignal, ...]
@@ -194,11 +195,6 @@ class ControlTableScope:
         return *delivered, *map(Closed, upstreams), AbortAll()
 
     protocol: str = "control"
-
-    @property
-    def name(self) -> str:
-        """The name that a report gives it."""
-        return f"control table: {self.of}"
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Return whether the aligner of `impl` does what the table says; `components` are of no concern to control

@@ -31,13 +31,13 @@ from barrierlab.impl.control import (
 from barrierlab.impl.control.outlets import TellSignal
 from barrierlab.impl.errors import ContractError, LimitError
 from barrierlab.impl.messages import MAX_U64, EndOfInput, Event, Watermark
-from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.check import NamedScope, Outcome, ScopeViolation
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.control.operators import Batch
 from barrierlab.model.control.reference import SENT, Counted, ReferenceEffect, ReferenceHead, ReferenceProcessor
 from barrierlab.model.control.table import CONTROL
 from barrierlab.model.control.upstreams import Upstreams
-from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
+from barrierlab.model.explore.checker import UNDECIDED
 from barrierlab.model.explore.shorten import shortened
 
 SYNC, GRACEFUL = BarrierControlSignalKind.SYNC_TEST, BarrierControlSignalKind.STREAM_GRACEFUL_END
@@ -170,7 +170,7 @@ def _listed(effects: Sequence[ReferenceEffect]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class ControlRunScope:
+class ControlRunScope(NamedScope):
     """A node, and how often it is driven from its beginning.
 
     Attributes
@@ -184,16 +184,12 @@ class ControlRunScope:
         So many that every planted mistake shows that any number of them has shown; a half never restores.
     """
 
+    kind = " runs"
     of: str
     pair: Callable[[random.Random], ProcessorPair]
     draw: Callable[[random.Random, ReferenceHead | ReferenceProcessor, int], DriverCall]
     runs: int = 150
     protocol: str = "control"
-
-    @property
-    def name(self) -> str:
-        """The name that a report gives it."""
-        return f"control runs: {self.of}"
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Make the runs, up to the first in which machine and reference part; `components` are of no concern to
@@ -202,15 +198,12 @@ class ControlRunScope:
         for number in range(self.runs):
             if seconds is not None and monotonic() - begun > seconds:
                 why = f"{number} of {self.runs} runs were made in {seconds:.0f} s"
-                return Outcome(self.name, self.protocol, UNDECIDED, why, made, made, monotonic() - begun)
+                return self.outcome(begun, made, why, UNDECIDED)
             calls, difference = self._run(number)
             made += len(calls)
             if difference is not None:
-                violation = self._violation(number, calls)
-                found = (BROKEN, violation.reason, made, made, monotonic() - begun, (violation,))
-                return Outcome(self.name, self.protocol, *found)
-        why = f"machine and reference agree in {self.runs} runs"
-        return Outcome(self.name, self.protocol, HOLDS, why, made, made, monotonic() - begun)
+                return self.outcome(begun, made, self._violation(number, calls))
+        return self.outcome(begun, made, f"machine and reference agree in {self.runs} runs")
 
     def _run(self, number: int) -> tuple[list[DriverCall], str | None]:
         """Return the calls of a run, up to the first that the machine takes otherwise, and how it does."""
@@ -234,8 +227,7 @@ class ControlRunScope:
     def _violation(self, number: int, calls: list[DriverCall]) -> ScopeViolation:
         """Return the run without each call that it does not need."""
         calls, reason = shortened(calls, partial(self._replayed, number))
-        lines = (f"# {self.name}.", *map(str, calls), f"! {REFINES}: {reason}")
-        return ScopeViolation(REFINES, self.name, len(calls), reason, "".join(f"{line}\n" for line in lines))
+        return self.violation(len(calls), reason, *calls)
 
 
 # A processor.
@@ -380,10 +372,11 @@ def _given() -> Iterator[Given]:
 
 
 @dataclass(frozen=True)
-class ValuesScope:
+class ValuesScope(NamedScope):
     """Everything that is made from numbers, from the least, the most and from what is none."""
 
-    name: str = "control values: taken and refused"
+    kind = " values"
+    of: str = "taken and refused"
     protocol: str = "control"
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
@@ -397,13 +390,8 @@ class ValuesScope:
                 found = f"refused: {type(error).__name__}"
             if found != meant:
                 reason = f"{each.of}: by its document it is {meant}, the machine says {found}"
-                violation = ScopeViolation(
-                    REFINES, self.name, 1, reason, f"# {self.name}.\n{each.of}\n! {REFINES}: {reason}\n"
-                )
-                broken = (BROKEN, reason, len(given), len(given), monotonic() - begun, (violation,))
-                return Outcome(self.name, self.protocol, *broken)
-        why = f"each of {len(given)} is taken or refused as it must be"
-        return Outcome(self.name, self.protocol, HOLDS, why, len(given), len(given), monotonic() - begun)
+                return self.outcome(begun, len(given), self.violation(1, reason, each.of))
+        return self.outcome(begun, len(given), f"each of {len(given)} is taken or refused as it must be")
 
 
 SCOPES = (

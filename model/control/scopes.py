@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from time import monotonic
+from dataclasses import dataclass, replace
 
 from barrierlab.impl.control import BarrierControlSignalKind, Carrier, CountingAligner, InstantControlSignal
-from barrierlab.model.checkpoint.check import MOST_STATES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.check import MOST_STATES, NamedScope, Outcome, ScopeViolation, outcome_of
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.control.topology import ControlWiring
 from barrierlab.model.control.world import ControlBounds, ControlWorld, Processors, as_text, properties
@@ -26,7 +25,7 @@ QD, QC = (_QUICK, Carrier.DATA), (_QUICK, Carrier.CONTROL)
 
 
 @dataclass(frozen=True, slots=True)
-class ControlScope:
+class ControlScope(NamedScope):
     """A pipeline to explore.
 
     Attributes
@@ -43,25 +42,15 @@ class ControlScope:
     states: int
     protocol: str = "control"
 
-    @property
-    def name(self) -> str:
-        """The name that a report gives it."""
-        return f"control: {self.of}"
-
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Explore it; `components` are of no concern to control signals."""
-        begun = monotonic()
         world = ControlWorld(self.bounds)
         result = explore(world, properties(world), limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
         violations = []
         for broken in result.violations:
             trace = f"# {self.name}.\n{as_text(world.journal(broken.moves))}! {broken}\n"
             violations.append(ScopeViolation(broken.property, self.name, len(broken.moves), broken.reason, trace))
-        return Outcome(
-            *(self.name, self.protocol, result.verdict, result.why),
-            *(result.counts.states, result.counts.transitions, monotonic() - begun),
-            tuple(violations),
-        )
+        return replace(outcome_of(self.name, self.protocol, result), violations=tuple(violations))
 
 
 SMALL = (

@@ -8,7 +8,7 @@ the inputs: one outcome. With them time decides (defect J-12).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations_with_replacement, product
 from time import monotonic
@@ -34,7 +34,7 @@ from barrierlab.impl.join import (
     TimestampMergeRule,
     TimestampSource,
 )
-from barrierlab.model.checkpoint.check import MOST_STATES, REFINES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.check import MOST_STATES, REFINES, NamedScope, Outcome, ScopeViolation
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.explore.checker import BROKEN, HOLDS, ExplorationLimits, NonDeterministicError, explore
 from barrierlab.model.join.history import JoinEntry, text
@@ -70,7 +70,7 @@ Script = Sequence[JoinMove]
 
 
 @dataclass(frozen=True, slots=True)
-class JoinScope:
+class JoinScope(NamedScope):
     """A join, and what comes to it.
 
     Attributes
@@ -111,11 +111,6 @@ class JoinScope:
     is_confluent: bool = False
     protocol: str = "join"
 
-    @property
-    def name(self) -> str:
-        """The name that a report gives it."""
-        return f"join: {self.of}"
-
     def system(self) -> JoinLockstep:
         """The code beside its reference, to explore."""
         before = () if self.map is None else (says(self.map),)
@@ -135,16 +130,14 @@ class JoinScope:
         begun, system = monotonic(), self.system()
         try:
             result = explore(system, system.properties, limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
-        except (
-            NonDeterministicError
-        ) as error:  # the run to a violation cannot be reproduced: what is captured is not all
-            return self._unlike(str(error), monotonic() - begun)
+        except NonDeterministicError as error:  # two states of the code that look the same do not behave the same
+            return replace(self.outcome(begun, 0, self.violation(0, str(error))), why=f"{REFINES}: {error}")
         verdict, why, violations = result.verdict, result.why, []
         for broken in result.violations:
             violations.append(self._violation(broken.moves, system.journal(broken.moves), broken.reason))
         if verdict == HOLDS and self.is_confluent and len(system.outcomes) != 1:
             reason = f"{len(system.outcomes)} outcomes of the same frames"
-            violations.append(ScopeViolation("ORDER", self.name, 0, reason, f"# {self.name}.\n! ORDER: {reason}\n"))
+            violations.append(self.violation(0, reason, invariant="ORDER"))
         for turn in range(WALKS) if verdict == HOLDS else ():
             run, journal, reason_of = system.walk(turn)
             wrong = self._judged(journal)
@@ -155,11 +148,6 @@ class JoinScope:
             verdict, why = BROKEN, f"{violations[0].invariant}: {violations[0].reason}"
         counts, elapsed = result.counts, monotonic() - begun
         return Outcome(self.name, "join", verdict, why, counts.states, counts.transitions, elapsed, tuple(violations))
-
-    def _unlike(self, reason: str, elapsed: float) -> Outcome:
-        """Two states of the code that look the same and do not behave the same."""
-        violation = ScopeViolation(REFINES, self.name, 0, reason, f"# {self.name}.\n! {REFINES}: {reason}\n")
-        return Outcome(self.name, "join", BROKEN, f"{REFINES}: {reason}", 0, 0, elapsed, (violation,))
 
     def _stage(self) -> JoinStage:
         barrier: JoinBarrier

@@ -8,7 +8,7 @@ a map may be is in sections 6.2 and 6.3 and protocol rule 28.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from time import monotonic
 from typing import Any, NamedTuple
@@ -36,9 +36,8 @@ from barrierlab.impl.join import (
     decode,
     encode,
 )
-from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.check import REFINES, NamedScope, Outcome
 from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.explore.checker import BROKEN, HOLDS
 from barrierlab.model.join.reference import MOST, REFUSED
 
 TableCase = tuple[str, object, object]
@@ -449,7 +448,7 @@ def wire() -> Iterator[TableCase]:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinTable:
+class JoinTable(NamedScope):
     """Cases that need no order.
 
     Attributes
@@ -460,37 +459,25 @@ class JoinTable:
         Gives them, in order.
     """
 
+    kind = " table"
     of: str
     cases: Callable[[], Iterator[TableCase]]
     protocol: str = "join"
 
-    @property
-    def name(self) -> str:
-        """The name that a report gives it."""
-        return f"join table: {self.of}"
-
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Try the cases until one is answered otherwise than the document says."""
-        begun, number, reason = monotonic(), 0, ""
-        cases = self.cases()
-        while not reason:
-            try:
-                case = next(cases, None)
-            except Exception as error:  # whatever the code under test raises is what is wrong with it
-                reason = f"case {number + 1} raises {type(error).__name__}: {error}"
-                break
-            if case is None:
-                break
-            number += 1
-            tried, found, meant = case
-            if found != meant:
-                reason = f"{tried}: the code answers {found!r}, the document {meant!r}"
-        violations: tuple[ScopeViolation, ...] = ()
-        if reason:
-            trace = f"# {self.name}.\n! {REFINES}: {reason}\n"
-            violations = (ScopeViolation(REFINES, self.name, 1, reason, trace),)
-        verdict, why = (BROKEN, f"{REFINES}: {reason}") if reason else (HOLDS, "every case was tried")
-        return Outcome(self.name, "join", verdict, why, number, number, monotonic() - begun, violations)
+        begun, number = monotonic(), 0
+        try:
+            for number, (tried, found, meant) in enumerate(self.cases(), 1):
+                if found != meant:
+                    reason = f"{tried}: the code answers {found!r}, the document {meant!r}"
+                    return self._broken(begun, number, reason)
+        except Exception as error:  # whatever the code under test raises is what is wrong with it
+            return self._broken(begun, number, f"case {number + 1} raises {type(error).__name__}: {error}")
+        return self.outcome(begun, number, "every case was tried")
+
+    def _broken(self, begun: float, number: int, reason: str) -> Outcome:
+        return replace(self.outcome(begun, number, self.violation(1, reason)), why=f"{REFINES}: {reason}")
 
 
 TABLES = (

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from barrierlab.model.checkpoint.check import MOST_STATES, NOT_REPEATABLE, Outcome, ScopeViolation, outcome_of
+from barrierlab.model.checkpoint.check import (
+    MOST_STATES,
+    NOT_REPEATABLE,
+    NamedScope,
+    Outcome,
+    ScopeViolation,
+    outcome_of,
+)
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.explore.checker import BROKEN, UNDECIDED, ExplorationLimits, M, Property, S, System, explore
 from barrierlab.model.storage import calls, codec
@@ -17,7 +24,7 @@ from barrierlab.model.storage.world import StoreBounds, StoreWorld, properties
 
 
 @dataclass(frozen=True, slots=True)
-class StoreScope:
+class StoreScope(NamedScope):
     """Processes with a store to explore.
 
     Attributes
@@ -33,11 +40,6 @@ class StoreScope:
     bounds: StoreBounds
     states: int
     protocol: str = "store"
-
-    @property
-    def name(self) -> str:
-        """The name in a report."""
-        return f"store: {self.of}"
 
     @property
     def has_one_writer(self) -> bool:
@@ -57,11 +59,11 @@ class StoreScope:
 
 
 @dataclass(frozen=True, slots=True)
-class CallsScope:
+class CallsScope(NamedScope):
     """Any order of calls, of both stores."""
 
     states: int
-    name: str = "store: any order of calls"
+    of: str = "any order of calls"
     protocol: str = "store"
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
@@ -71,7 +73,7 @@ class CallsScope:
 
 
 @dataclass(frozen=True, slots=True)
-class BytesScope:
+class BytesScope(NamedScope):
     """The scope of what is stored, case by case.
 
     Attributes
@@ -81,14 +83,10 @@ class BytesScope:
     states : int
     """
 
+    kind = " bytes"
     of: str
     states: int
     protocol: str = "store"
-
-    @property
-    def name(self) -> str:
-        """The name in a report."""
-        return f"store bytes: {self.of}"
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Ask every case; `components` are of no concern to the store."""
