@@ -88,13 +88,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    class OneJvm(LoadFileScheduling):  # type: ignore[misc]
+    class Together(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
+            if file.startswith("tests/architecture/"):
+                return "tests/architecture"  # they share the trees of all modules
             return SPARK[0] if file in SPARK else file
 
     config.option.loadscopereorder = False  # in the order of the collection, not by how many tests a file has
-    return OneJvm(config, log)
+    return Together(config, log)
 
 
 @pytest.fixture

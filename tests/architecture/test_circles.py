@@ -19,6 +19,7 @@ import pytest
 
 import barrierlab.sim.checkpoint.engine
 from barrierlab.sim import load, run
+from tests.architecture.syntax import nodes_of
 
 ROOT = Path(__file__).parents[2]
 TOP = "barrierlab"
@@ -39,14 +40,19 @@ def sources() -> dict[str, str]:
 def imports(source: str) -> list[tuple[str, int]]:
     """Whatever a module imports, wherever it does, each by its full name and with the line."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             found += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and called(node.func).endswith("import_module"):
             found += [(arg.value, node.lineno) for arg in node.args[:1] if isinstance(arg, ast.Constant)]
     return found
+
+
+def called(node: ast.expr) -> str:
+    """The last name of what is called, if it has one."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def circles(modules: Mapping[str, str]) -> list[str]:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.syntax import nodes_of, tree_of
+
 ROOT = Path(__file__).parents[2]
 COLUMNS = ["term", "meaning", "where from", "in code", "do not say"]
 
@@ -30,7 +32,7 @@ def names_in_code() -> set[str]:
     for package in ("impl", "model", "sim"):
         for path in ROOT.glob(f"{package}/**/*.py"):
             names.add(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in nodes_of(path.read_text()):
                 for field in ("name", "id", "attr", "arg"):
                     if isinstance(value := getattr(node, field, None), str):
                         names.add(value)
@@ -44,9 +46,8 @@ ALIAS = re.compile(r"_?[A-Z]\w*[a-z]\w*")
 
 def types_of(text: str) -> Iterator[str]:
     """The classes of a module, those within others too, and its aliases of types: names such as `CutAndPaste`."""
-    tree = ast.parse(text)
-    yield from (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    for node in tree.body:
+    yield from (node.name for node in nodes_of(text) if isinstance(node, ast.ClassDef))
+    for node in tree_of(text).body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.syntax import nodes_of
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("impl", "model", "sim")
 
@@ -33,7 +35,7 @@ MAY_IMPORT_DEFECTS = {"sim/cli/defects.py", "sim/check/random_runs.py"}
 
 def imported(source: str) -> Iterator[tuple[int, str]]:
     """Line and name within barrierlab, else full name, of everything that `source` imports."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name.removeprefix("barrierlab.")
@@ -140,7 +142,7 @@ def test_everything_is_imported_by_its_whole_name() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for folder in (*PACKAGES, "tests", "docs", "notebooks")
         for path in sorted(ROOT.glob(f"{folder}/**/*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path.read_text())
         for name in (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)
@@ -155,7 +157,7 @@ def test_everything_is_imported_by_its_whole_name() -> None:
 
 def opens(source: str) -> bool:
     """Return whether `source` opens a file without importing anything for it."""
-    calls = (node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    calls = (node.func for node in nodes_of(source) if isinstance(node, ast.Call))
     return any(isinstance(called, ast.Name) and called.id == "open" for called in calls)
 
 

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.architecture.syntax import nodes_of
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -26,13 +28,18 @@ class Class:
         self.fields: set[str] = set()
         self.used: set[str] = set()
         for each in ast.walk(node):
-            if isinstance(each, ast.Attribute) and is_private(each.attr) and ast.unparse(each.value) in OF_ITSELF:
+            if isinstance(each, ast.Attribute) and is_private(each.attr) and is_itself(each.value):
                 self.used.add(each.attr)
                 if isinstance(each.ctx, ast.Store):
                     self.fields.add(each.attr)
 
 
-OF_ITSELF = {"self", "cls", "super()"}
+def is_itself(node: ast.expr) -> bool:
+    """Return whether an expression is the object or class whose method it stands in."""
+    match node:
+        case ast.Name(id="self" | "cls") | ast.Call(func=ast.Name(id="super"), args=[], keywords=[]):
+            return True
+    return False
 
 
 def is_private(name: str) -> bool:
@@ -45,7 +52,7 @@ def findings(modules: Mapping[str, str]) -> Iterator[str]:
     classes = [
         Class(module, node)
         for module, text in modules.items()
-        for node in ast.walk(ast.parse(text))
+        for node in nodes_of(text)
         if isinstance(node, ast.ClassDef)
     ]
     by_name = {each.name: each for each in classes}
@@ -87,7 +94,7 @@ def orphans(modules: Mapping[str, str], machines: set[str]) -> Iterator[str]:
     nodes = {
         node.name: (module, node)
         for module, text in modules.items()
-        for node in ast.walk(ast.parse(text))
+        for node in nodes_of(text)
         if isinstance(node, ast.ClassDef)
     }
     classes = {name: Class(module, node) for name, (module, node) in nodes.items()}

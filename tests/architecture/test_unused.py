@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.architecture.syntax import nodes_of, tree_of
+
 ROOT = Path(__file__).parents[2]
 CALLED = {
     "a command line of click or rich": "format_commands get_command list_commands on_broken_pipe",
@@ -22,10 +24,10 @@ CALLED = {
 """By who uses them: the names that no line of the product has besides their definition."""
 
 
-def used(tree: ast.Module) -> Iterator[str]:
+def used(source: str) -> Iterator[str]:
     """Every name that is read, passed or written in a string, docstrings aside."""
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    documentation = {id(node.value) for node in nodes_of(source) if isinstance(node, ast.Expr)}
+    for node in nodes_of(source):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
                 yield name
@@ -52,12 +54,11 @@ def defined(tree: ast.Module | ast.ClassDef) -> Iterator[str]:
 
 def unused(texts: dict[str, str]) -> list[str]:
     """Each definition that no line uses, as ``file: name``."""
-    trees = {file: ast.parse(text) for file, text in texts.items()}
-    uses = Counter(name for tree in trees.values() for name in used(tree))
+    uses = Counter(name for text in texts.values() for name in used(text))
     return [
         f"{file}: {name}"
-        for file, tree in trees.items()
-        for name in defined(tree)
+        for file, text in texts.items()
+        for name in defined(tree_of(text))
         if not uses[name] and not name.startswith("__")
     ]
 
