@@ -10,7 +10,8 @@ import pytest
 
 from barrierlab.model.spec.invariants import PREMISES
 from barrierlab.sim import run
-from barrierlab.sim.checkpoint.coverage import GOES_ON, NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
+from barrierlab.sim.checkpoint.coverage import GOES_ON, MET_NOTHING, NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
+from barrierlab.sim.scenario.readers import FAULTS
 from tests.sim.support import barrierlab, scenario, statuses, toml, with_changes
 
 CHAIN: dict[str, Any] = {
@@ -158,6 +159,11 @@ def test_a_fault_that_is_felt_is_not_named(kind: str, tmp_path: Path) -> None:
     """A fault would be called idle though it did what it should."""
     coverage = run(scenario(tmp_path, CHAIN, fault=[FELT[kind]], checkpoint={"timeout_s": 2.0})).coverage
     assert coverage.idle_faults == ()
+
+
+def test_every_kind_of_fault_is_felt_here() -> None:
+    """A new kind would be named as one that met nothing, or fail for want of a reason, and no test would try it."""
+    assert FAULTS.keys() == MET_NOTHING.keys() == FELT.keys() | {"slow_recovery"}
 
 
 def test_a_slow_recovery_is_felt_where_there_is_one(tmp_path: Path) -> None:
