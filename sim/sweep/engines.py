@@ -157,6 +157,7 @@ class Spark:
         settings = {
             "spark.sql.shuffle.partitions": self._partitions,
             "spark.sql.codegen.wholeStage": str(rows > _FEW_ROWS).lower(),
+            "spark.sql.codegen.factoryMode": "FALLBACK" if rows > _FEW_ROWS else "NO_CODEGEN",
             "spark.sql.requireAllClusterKeysForCoPartition": "false",  # what is partitioned by run stays where it is
             "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
             "spark.sql.cteRecursionLevelLimit": "-1",  # a run may fail as often as it likes

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT, Block, blocks, departure, reader, sessions, typed
-from tests.sim.support import barrierlab
+from tests.sim.support import barrierlab, in_this_process
 
 OWN = {
     "docs/your-aligner.md": "tests/model/test_your_aligner.py",
@@ -88,6 +88,7 @@ def types(request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str], mon
         if program != "barrierlab" or set(text) & set("|<>;&$*"):
             return in_a_shell(text, folder, environment)
         monkeypatch.chdir(folder)
+        monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
         return barrierlab(capfd, *arguments)
 
     return in_a_shell if request.param == "in a shell" else here
