@@ -490,10 +490,10 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         lost, half = 1 - at_best.utilisation, at_best.half_width
         numbers["simulated"] = Number(lost, max(lost - half, 0.0), lost + half, "%", BATCH)
     except NoAdviceError as none:
-        numbers["simulated"] = "not simulated"
+        numbers["simulated"] = "not done"
         notes.append(str(none))
     except OutOfTimeError:
-        numbers["simulated"] = "not simulated"
+        numbers["simulated"] = "not done"
         notes.append("not simulated: the budget was used up")
     return Analysed(numbers, "bound" if first.limit else "found", moved, rows, notes)
 

@@ -384,7 +384,7 @@ def test_a_budget_ends_what_is_computed_beside_the_runs() -> None:
 
     own.check_time = check_time  # type: ignore[method-assign]
     answer = answered(question, own)
-    assert answer.found.numbers["simulated"] == "not simulated"
+    assert answer.found.numbers["simulated"] == "not done"
     assert answer.notes == ("not simulated: the budget was used up",)
     assert answer.change == "What would change it was not looked at: the budget was used up."
 
