@@ -187,7 +187,7 @@ barrier_alone = partial(JoinScope, has_stage=False)
 in_any_order = partial(JoinScope, is_confluent=True)
 at, window = SequenceMergeRule.at_offset, SequenceMergeRule.in_window
 at_ns, window_ns = TimestampMergeRule.at_offset, TimestampMergeRule.in_window
-FRAME, SLOT = TimestampSource
+SLOT = TimestampSource.SLOT_HEADER
 MONOTONIC, REALTIME = ClockDomain
 
 

@@ -259,18 +259,11 @@ def _random(entry: CatalogueEntry) -> tuple[str, str]:
     return (str(found.runs), str(found.steps)) if found.runs else ("-", "-")
 
 
-# Two shipped scenarios in which a defect is looked for: the mode in which its machines go, and with how many seeds.
-_SCENES = {
-    "crash_and_recover": (
-        {"aligned": "aligned", "unaligned": "unaligned", "aligned_with_timeout": "aligned_with_timeout"},
-        2,
-    ),
-    "survive_anything": (
-        {"aligned": "aligned", "unaligned": "unaligned", "aligned_with_timeout": "aligned_with_timeout"},
-        5,
-    ),
+_SCENES: dict[str, tuple[dict[str, str], int]] = {
+    "crash_and_recover": ({}, 2),
+    "survive_anything": ({"shape": "join"}, 5),
 }
-_SETTINGS = {"crash_and_recover": {}, "survive_anything": {"shape": "join"}}
+"""Shipped scenarios in which a defect is looked for: their settings but the mode, and with how many seeds."""
 
 
 def _simulated(entry: CatalogueEntry) -> str:
@@ -280,8 +273,8 @@ def _simulated(entry: CatalogueEntry) -> str:
 
     if not isinstance(entry.defect, BarrierDefect):
         return ""
-    for name, (modes, seeds) in _SCENES.items():
-        scenario = load(name, {"mode": modes[entry.defect.bounds.mode], **_SETTINGS[name]})
+    for name, (settings, seeds) in _SCENES.items():
+        scenario = load(name, {"mode": entry.defect.bounds.mode, **settings})
         for seed in range(1, seeds + 1):
             try:
                 result = run(scenario, seed, components=entry.defect.components)

@@ -150,18 +150,13 @@ class ControlBuilder(Builder):
             self.fail("topology or [control] wiring:", str(error))
         until_s = top.get("until_s", 60.0)
         return ControlScenario(
-            name=self.file.name.removesuffix(".toml"),
-            title=top.get("title", self.file.name),
+            **self.common(top, until_s=until_s),
             wiring=wiring,
-            until_s=until_s,
-            seed=top.get("seed", 1),
             control=control,
             sources=self._sources(wiring),
             operators=self._operators(wiring),
             links=self._links(wiring, control),
             signals=self._signals(until_s),
-            parameters=self.file.parameters,
-            settings=self.file.settings,
         )
 
     def _sources(self, wiring: ControlWiring) -> dict[str, SourceSettings]:

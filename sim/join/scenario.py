@@ -212,17 +212,9 @@ class JoinBuilder(Builder):
             for name, table in self.file.tables("input")
         }
         scenario = JoinScenario(
-            name=self.file.name.removesuffix(".toml"),
-            title=top.get("title", self.file.name),
-            until_s=top.get("until_s", 10.0),
-            warmup_s=top.get("warmup_s", 0.0),
-            cooldown_s=top.get("cooldown_s", 0.0),
-            seed=top.get("seed", 1),
+            **self.common(top, until_s=10.0, warmup_s=0.0, cooldown_s=0.0, text=self.file.text),
             join=join,
             inputs=inputs,
-            parameters=self.file.parameters,
-            settings=self.file.settings,
-            text=self.file.text,
         )
         self._check_join(scenario)
         return scenario

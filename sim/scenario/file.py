@@ -183,6 +183,13 @@ class Builder:
     def __init__(self, file: ScenarioFile) -> None:
         self.file, self.fail = file, file.fail
 
+    def common(self, top: Mapping[str, Any], **defaults: Any) -> dict[str, Any]:
+        """The fields of any kind of scenario: those above all tables, each with its default, and the file's own."""
+        file = self.file
+        its = {"name": file.name.removesuffix(".toml"), "title": file.name, "seed": 1, **defaults}
+        its |= {"parameters": file.parameters, "settings": file.settings}
+        return its | {key: value for key, value in top.items() if key in its}
+
 
 def _split(key: str) -> list[str]:
     """The parts of a dotted key; a part in quotes may hold dots and arrows: channel."a->b".capacity."""

@@ -153,13 +153,8 @@ class ScenarioBuilder(Builder):
             edges = {edge: replace(channel, spanning_records=True) for edge, channel in edges.items()}
         checkpoint = self.file.settings_of(CheckpointSettings, "checkpoint")
         scenario = Scenario(
-            name=self.file.name.removesuffix(".toml"),
-            title=top.get("title", self.file.name),
+            **self.common(top, protocol="aligned", until_s=60.0, warmup_s=0.0, text=self.file.text),
             topology=topology,
-            protocol=top.get("protocol", "aligned"),
-            until_s=top.get("until_s", 60.0),
-            warmup_s=top.get("warmup_s", 0.0),
-            seed=top.get("seed", 1),
             sources=sources,
             operators=operators,
             channels=edges,
@@ -170,9 +165,6 @@ class ScenarioBuilder(Builder):
             buffer_debloat=debloat,
             watermark_alignment=self.file.settings_of(WatermarkAlignmentSettings, "watermark_alignment"),
             faults=self._faults(topology, edges),
-            parameters=self.file.parameters,
-            settings=self.file.settings,
-            text=self.file.text,
         )
         self._check_whole(scenario)
         return scenario

@@ -35,7 +35,7 @@ from barrierlab.model.join.invariants import judge_join
 from barrierlab.model.join.world import JoinWorld as JoinWorld
 
 OUT = 9
-FRAME, SLOT = TimestampSource.FRAME_DESCRIPTOR, TimestampSource.SLOT_HEADER
+SLOT = TimestampSource.SLOT_HEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +121,8 @@ def times(
     return components.timestamp_map(OUT, epoch, ClockDomain.MONOTONIC, rules, stale, late)
 
 
-def at(stream: int, offset: int = 0) -> SequenceMergeRule:
-    """in_seq = out_seq + offset."""
-    return SequenceMergeRule.at_offset(stream, offset)
-
-
-def at_ns(stream: int, offset: int = 0, source: TimestampSource = FRAME) -> TimestampMergeRule:
-    """in_time = out_time + offset."""
-    return TimestampMergeRule.at_offset(stream, offset, source)
-
-
-def window_ns(stream: int, size: int) -> TimestampMergeRule:
-    """in_time_range = [out_time - size, out_time]."""
-    return TimestampMergeRule.in_window(stream, size)
+at = SequenceMergeRule.at_offset
+at_ns, window_ns = TimestampMergeRule.at_offset, TimestampMergeRule.in_window
 
 
 def world(
