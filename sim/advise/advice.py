@@ -62,7 +62,7 @@ def utilisation_at(pieces: Pieces, mtbf_s: float, interval_s: float) -> float:
 
 
 def advise(pieces: Pieces, mtbf_s: float, own_s: float | None, lag_s: float | None = None) -> Advice:
-    """Return the interval for failures `mtbf_s` apart: with the best utilisation, or the largest that keeps `lag_s`.
+    """Return the interval for failures `mtbf_s` apart: the one with the best utilisation of those that keep `lag_s`.
 
     Raises
     ------
@@ -71,19 +71,19 @@ def advise(pieces: Pieces, mtbf_s: float, own_s: float | None, lag_s: float | No
     """
     best_s = best_period_s(pieces.cost_s, mtbf_s)
     limit = ""
-    if lag_s is None:
-        interval_s = max(best_s, pieces.least_s)
-        if best_s < pieces.least_s:
-            limit = f"a checkpoint and its pause take {span(pieces.least_s)}, more than the optimum of {span(best_s)}"
-    else:
-        interval_s = lag_s - largest_lag_s(0.0, pieces.duration_s, pieces.down_s)
-        limit = f"lag below {span(lag_s)}"
-        if interval_s < pieces.least_s:
+    interval_s = max(best_s, pieces.least_s)
+    if best_s < pieces.least_s:
+        limit = f"a checkpoint and its pause take {span(pieces.least_s)}, more than the optimum of {span(best_s)}"
+    if lag_s is not None:
+        most_s = lag_s - largest_lag_s(0.0, pieces.duration_s, pieces.down_s)
+        if most_s < pieces.least_s:
             need_s = largest_lag_s(pieces.least_s, pieces.duration_s, pieces.down_s)
             raise NoAdviceError(
                 f"no interval keeps the lag below {span(lag_s)}: with the shortest, {span(pieces.least_s)}, a failure "
                 f"makes it {span(need_s)} (down {span(pieces.down_s)}, a checkpoint of {span(pieces.duration_s)})"
             )
+        if most_s < interval_s:
+            interval_s, limit = most_s, f"lag below {span(lag_s)}"
     kept = utilisation_at(pieces, mtbf_s, interval_s)
     if kept <= pieces.load:
         raise NoAdviceError(
@@ -103,7 +103,7 @@ def advise(pieces: Pieces, mtbf_s: float, own_s: float | None, lag_s: float | No
     choices.append(Choice("Flink's default: none", None, 0.0, None, None))
     band = band_s(cost_s, mtbf_s, pieces.lost_s, exposed=True)
     low_s = max(band[0], pieces.least_s)
-    sentence = _sentence(pieces, mtbf_s, interval_s, lag_s)
+    sentence = _sentence(pieces, mtbf_s, choices[0], lag_s, interval_s < best_s)
     return Advice(interval_s, (low_s, max(band[1], low_s)), limit, tuple(choices), sentence)
 
 
@@ -114,16 +114,21 @@ def _choice(name: str, pieces: Pieces, mtbf_s: float, interval_s: float) -> Choi
     return Choice(name, interval_s, kept, lag_s, caught_up_s)
 
 
-def _sentence(pieces: Pieces, mtbf_s: float, interval_s: float, lag_s: float | None) -> str:
-    lost = 1 - utilisation_at(pieces, mtbf_s, interval_s)
-    begins = f"Take a checkpoint every {span(interval_s)}: checkpoints and failures then cost {lost:.2%} of the time"
-    if lag_s is not None:
+def _sentence(pieces: Pieces, mtbf_s: float, chosen: Choice, lag_s: float | None, is_bound: bool) -> str:
+    lost = 1 - chosen.utilisation
+    begins = (
+        f"Take a checkpoint every {span(chosen.interval_s or 0.0)}: checkpoints and failures then cost {lost:.2%} of "
+        "the time"
+    )
+    if lag_s is not None and is_bound:
         down_s = pieces.down_s
         return (
             f"{begins}, and after a failure the job is at most {span(lag_s)} behind; each second that it is down less "
             f"(now {span(down_s)}), or that a checkpoint takes less (now {span(pieces.duration_s)}), allows a second "
             "more."
         )
+    if lag_s is not None:
+        begins += f", and after a failure the job is at most {span(chosen.lag_s or 0.0)} behind"
     rarer_s = max(best_period_s(pieces.cost_s, 4 * mtbf_s), pieces.least_s)
     cheaper_s = best_period_s(pieces.cost_s / 4, mtbf_s)
     return (

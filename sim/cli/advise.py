@@ -58,7 +58,7 @@ def advise_command(
     """Say how often SCENARIO should take a checkpoint, if it fails every --mtbf in the mean.
 
     SCENARIO is the name of a shipped one (barrierlab scenarios) or a TOML file. The interval is the one that loses
-    least time; with --slo, the largest that keeps the lag after a failure below. Runs with failures check it.
+    least time; with --slo, of those that keep the lag after a failure below. Runs with failures check it.
 
     Example: barrierlab advise crash_and_recover --mtbf 1h --slo lag=60s
     """

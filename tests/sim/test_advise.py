@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from barrierlab.sim.advise.advice import advise
+from barrierlab.sim.advise.advice import advise, span
 from barrierlab.sim.advise.laws import best_period_s, utilisation
 from barrierlab.sim.advise.limits import better_mode, limits, share_failing, tolerable
 from barrierlab.sim.advise.pieces import NoAdviceError, Pieces, measured
@@ -59,8 +59,19 @@ def test_a_lag_is_kept_or_there_is_no_advice(tmp_path: Path) -> None:
     advice = advise(pieces, 3600.0, None, 60.0)
     assert advice.interval_s + pieces.duration_s + pieces.down_s == pytest.approx(60.0)
     assert advice.choices[0].catch_up_s == pytest.approx(60.0 * pieces.load / (1 - pieces.load))
+    assert advice.limit == "lag below 60 s"
     with pytest.raises(NoAdviceError, match="no interval keeps the lag below 12 s"):
         advise(pieces, 3600.0, None, 12.0)
+
+
+def test_a_lag_that_the_best_interval_keeps_changes_nothing(tmp_path: Path) -> None:
+    """More time would be lost, and a failure cost a longer lag, because a lag was asked for."""
+    pieces = measured(job(tmp_path))
+    best, advice = (advise(pieces, 3600.0, None, lag_s) for lag_s in (None, 600.0))
+    assert (advice.interval_s, advice.limit) == (best.interval_s, "")
+    assert advice.choices[0].lag_s is not None
+    assert advice.choices[0].lag_s < 600.0
+    assert f"at most {span(advice.choices[0].lag_s)} behind; failures four times as rare" in advice.sentence
 
 
 def test_a_job_that_cannot_keep_up_gets_no_advice(tmp_path: Path) -> None:
