@@ -456,7 +456,7 @@ class View {
     if (all > MOST_DRAWN) seen = seen.filter((m) => m.kind === BARRIER || FAULTS.has(this.verdict.fates.get(m)) || this.verdict.fates.get(m) === "in-flight").slice(0, MOST_DRAWN);
     this.note.textContent = [all > seen.length ? `${seen.length} of ${all} messages are drawn: barriers, and what crosses the cut; zoom in for the others.` : "", this.data.note ?? ""].filter(Boolean).join(" ");
     const labelled = seen.length <= MOST_LABELLED * (this.width > 600 ? 1 : 0.4);
-    const taken = new Set(), isFree = (x, y, letters) => {
+    const taken = new Set(), within = (x, letters) => Math.min(x, this.width - 7 * letters), isFree = (x, y, letters) => {
       const cells = Array.from({ length: Math.ceil((letters * 5.5) / 20) + 1 }, (_, i) => `${Math.round(x / 20) + i} ${Math.round(y / 11)}`);
       return cells.every((cell) => !taken.has(cell)) && cells.forEach((cell) => taken.add(cell)) === undefined;
     };
@@ -477,8 +477,9 @@ class View {
       this.pathOf.set(m, path);
       this.drawn.push({ m, x1, y1, x2, y2 });
       if (labelled && Math.abs(x2 - x1) + Math.abs(y2 - y1) > 24) {
-        const along = subject.kind === BARRIER ? 0.62 : 0.34, x = x1 + (x2 - x1) * along + 4, y = y1 + (y2 - y1) * along - 3;
+        const along = subject.kind === BARRIER ? 0.62 : 0.34, y = y1 + (y2 - y1) * along - 3;
         const text = subject.kind === BARRIER ? `B${subject.id}` : subject.text.replace("watermark", "W");
+        const x = within(x1 + (x2 - x1) * along + 4, text.length);
         if (isFree(x, y, text.length)) paths.push(draw("text", { class: "brl-label", x, y }, text));
       }
       if (m.recordedBy.length && m.taken !== null) paths.push(draw("circle", { class: "brl-ring", cx: x2, cy: y2, r: 5.5 }));
@@ -504,7 +505,8 @@ class View {
       else sign = draw("circle", { class: "brl-mark", cx: x, cy: y, r: 3 });
       marks.push(sign);
       this.drawnMarks.push({ mark, x, y });
-      if (mark.node === this.data.coordinator && isFree(x - 3, y + 15, mark.text.length)) marks.push(draw("text", { class: "brl-label brl-dim", x: x - 3, y: y + 15 }, mark.text));
+      const begins = within(x - 3, mark.text.length);
+      if (mark.node === this.data.coordinator && isFree(begins, y + 15, mark.text.length)) marks.push(draw("text", { class: "brl-label brl-dim", x: begins, y: y + 15 }, mark.text));
     }
     layers.marks.replaceChildren(...marks);
   }

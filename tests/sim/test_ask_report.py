@@ -16,6 +16,7 @@ import barrierlab.sim.cli.ask as sim_cli_ask
 from barrierlab.sim.ask.analyses import ANALYSES
 from barrierlab.sim.ask.bench import Serial
 from barrierlab.sim.ask.pictures import PICTURES, rows_of
+from barrierlab.sim.ask.question import question_of
 from barrierlab.sim.ask.report import SECTIONS
 from barrierlab.sim.sweep.figures import Chart, ChartSeries
 from barrierlab.sim.sweep.join.report import DRAWN as JOIN_DRAWN
@@ -23,6 +24,7 @@ from barrierlab.sim.sweep.page import PageTable
 from barrierlab.sim.sweep.report import DRAWN
 from tests.sim.support import barrierlab
 from tests.sim.test_ask import JOB
+from tests.sweep.browser import CHROMIUM, measured
 from tests.sweep.page import names_runs, stands_alone
 
 
@@ -61,6 +63,18 @@ def test_an_answer_has_a_page(asked: Any, name: str) -> None:
     assert (out / "scenarios").is_dir()
     if name == "Q10":  # each mean names the run that is nearest to it
         assert len(re.findall(r"<title>mean of all: [^<]*; run [0-9a-f]{16}</title>", text)) == 2 * 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here, so no page is laid out")
+def test_the_page_of_an_answer_fits_a_telephone(asked: Any, tmp_path: Path) -> None:
+    """Labels of the run that is to be explored would stand beyond its edge."""
+    shipped = question_of("Q10")
+    pairs = [word for key, value in shipped.set.items() for word in ("--set", f"{key}={value}")]
+    _, _, text = asked("Q10", "--scenario", shipped.scenario, *pairs)
+    found = measured(text, tmp_path, 400)
+    assert (found["scrollWidth"], found["wide"], found["scrolled"]) == (400, [], [])
+    assert found["smallest"][0] >= 11
 
 
 def test_points_of_a_closed_form_are_named_as_such() -> None:
