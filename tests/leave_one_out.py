@@ -164,7 +164,9 @@ def row(name: str, rows: Judged) -> str:
 
 def tables() -> dict[str, str]:
     """Return the tables of the page, in Markdown, by name."""
-    rows = judged(kept())
+    residuals = kept()
+    without, from_one = terms_without(residuals), kept(FROM_ONE)
+    rows = judged(residuals, without)
     kinds = {kind: [each for each in rows if each[0].kind == kind] for kind in sorted({r.kind for r, _, _ in rows})}
     headlines = [each for each in rows if each[0].kind.startswith(HEADLINES)]
     jobs = [HEADS[0].format("of the job"), HEADS[1]]
@@ -174,7 +176,6 @@ def tables() -> dict[str, str]:
     operators += [row(kind, kinds[kind]) for kind in kinds if not kind.startswith(HEADLINES)]
     operators += [row("all figures", rows)]
     alone = [HEADS[0].format("calibrated on"), HEADS[1]]
-    without, from_one = terms_without(kept()), kept(FROM_ONE)
     for cluster, name in ALONE.items():
         own = [each for each in from_one if each.configuration.startswith("second ") == (cluster == "second")]
         found = judged(own, without)

@@ -35,7 +35,7 @@ BY_NAME = {scope.name: scope for scope in COMPONENTS}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(each.name, marks=[pytest.mark.slow] * (each.states > 2_000)) for each in COMPONENTS]
+    "name", [pytest.param(each.name, marks=[pytest.mark.slow] * (each.states > 1_200)) for each in COMPONENTS]
 )
 def test_a_machine_does_what_its_model_says_in_every_state_that_is_counted(name: str) -> None:
     """The protocol would be broken, or a model have become so small that it asks nothing."""

@@ -39,8 +39,16 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
     assert f"! {invariant}: " in violation.trace
 
 
-@pytest.mark.parametrize("kind", [Files, OfImpl])
-@pytest.mark.parametrize("name", [each.name for each in WORLDS if each.has_one_writer])
+NAMES = [each.name for each in WORLDS if each.has_one_writer]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *((Files, name) for name in NAMES),
+        *(pytest.param(OfImpl, name, marks=[pytest.mark.slow] * (n % 3 > 0)) for n, name in enumerate(NAMES)),
+    ],
+)
 def test_what_is_sound_holds(kind: type, name: str) -> None:
     """An engine with another layout would hear that it is wrong."""
     found = outcome(kind, name)

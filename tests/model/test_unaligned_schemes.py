@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
@@ -83,8 +84,14 @@ def verdicts(scheme: Scheme, mode: str, fault: str, extent: str) -> tuple[str, s
     return reduced(bounds, components(scheme, mode))[0], whole(bounds, components(scheme, mode))[1].verdict
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", SCHEMES)
+EVERY = [
+    pytest.param(name, mode, marks=[pytest.mark.slow] * ((a + b) % 2))
+    for (a, name), (b, mode) in product(enumerate(SCHEMES), enumerate(MODES))
+]
+"""Every second one is slow: where nothing strikes, no deadline passes, and the modes differ in their settings alone."""
+
+
+@pytest.mark.parametrize(("name", "mode"), EVERY)
 def test_a_scheme_has_one_verdict_whatever_is_in_flight(name: str, mode: str) -> None:
     """Events that a barrier overtakes would be lost in a run that is put off; or a sound one would be called broken."""
     fast, slow = verdicts(SCHEMES[name], mode, "no fault", "an event")

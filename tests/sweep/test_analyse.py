@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import SWEEP
+from fake_runs import SWEEP, plan_with
 from page import names_runs, stands_alone
 from scipy import stats
 
@@ -214,9 +214,20 @@ def test_the_report_says_what_the_analysis_says(analysis, page):
     assert "25% alignment" in answer(analysis)[0]
 
 
+@pytest.mark.slow
 def test_the_report_is_the_same_every_time(analysis, page, store):
     """No date and no chance in it, so two reports can be compared."""
     assert render(analysis, store) == page
+
+
+def test_a_small_report_is_the_same_every_time(tmp_path, in_process):
+    """As above, of a sweep of two cells, whose runs are made up as well."""
+    plan = plan_with(1, 2)
+    store = Store.create(tmp_path / "out", plan)
+    execute(plan, store, "processes[1]", simulate="fake_runs:compute")
+    first, second = (render(on_duckdb(store), store) for _ in range(2))
+    assert first == second
+    assert first.count("<svg") >= 2
 
 
 def test_a_report_says_of_each_invariant_in_how_many_runs_it_was_judged(page, store):

@@ -75,7 +75,7 @@ list = [{ barrier = "latest", lateness_s = 0.0 }, { barrier = "timestamp", laten
 """
 
 
-def test_a_sweep_of_joins_is_the_same_on_spark(spark, tmp_path):
+def test_a_sweep_of_joins_is_the_same_on_spark(spark, tmp_path, in_process):
     """The place where joins were computed would show in their files, their analysis or their report."""
     plan = plan_of(JOINS, "joins", Path("joins.toml"))
     found = []
