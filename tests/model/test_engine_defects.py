@@ -14,6 +14,7 @@ from barrierlab.model.checkpoint.scripted import replay
 from barrierlab.model.checkpoint.trace import judged
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.defects.catalogue import CAUGHT, MISSED, UNSOUND, catalogue
+from barrierlab.model.defects.engines import channels, coordination, gates, recoveries
 from barrierlab.model.defects.engines.aligners import Alternating, ObsoleteBarrier, OneSide, Tuples
 from barrierlab.model.defects.engines.catalogue import SOUND, TRACES, reports
 from barrierlab.model.defects.engines.channels import wakeup
@@ -94,6 +95,8 @@ def test_every_row_has_an_entry_and_every_entry_its_report() -> None:
     """A report would be forgotten, or an entry say of an engine what nobody can look up."""
     assert sorted({each.row for each in ALL.values()}) == ROWS
     assert len(ALL) == len(reports())
+    shown = [name for module in (gates, channels, coordination, recoveries) for name in module.ENTRIES]
+    assert sorted(shown) == sorted(ALL)
     assert not ALL.keys() & {each.id for each in catalogue()}
     for each in ALL.values():
         assert re.fullmatch(r"[A-Z]+-\d+", each.id)
