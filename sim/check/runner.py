@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from barrierlab.model.checkpoint.asked import JUDGES, NotAsked, divided
 from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES
@@ -209,7 +210,8 @@ def run(
         A Spark master, or `processes` or `processes[N]`.
     budget_s : float or None
         Seconds. When it is used up, what is not decided stays so; and none of many scopes gets more than twice its
-        share, so that one that is too large does not leave the others without.
+        share of what is left, so that one that is too large does not leave the others without. On processes the
+        scopes that look the smallest come first: what they leave of their shares is the larger ones'.
     directory : Path, optional
         Where verdicts are kept, a file each.
     resume : bool
@@ -264,11 +266,10 @@ def make_folder(directory: Path, option: str) -> None:
 
 
 def _run_here(chosen: CheckPlan, budget_s: float | None, tick: Callable[[int], None]) -> list[Outcome]:
-    deadline_s, share_s = _limits(budget_s, 1, len(chosen.names))
-    outcomes = []
-    for number, name in enumerate(chosen.names, 1):
-        outcomes.append(check_one(chosen, name, _seconds_left(deadline_s, share_s)))
-        tick(number)
+    budget, outcomes = Budget.of(budget_s, 1), []
+    for number, name in enumerate(chosen.names):
+        outcomes.append(check_one(chosen, name, budget.share_s(len(chosen.names) - number)))
+        tick(number + 1)
     return outcomes
 
 
@@ -296,8 +297,9 @@ def _run(
     taken = _taken_over(list(files.values()), chosen, resume, is_ledger, say)
     missing = [name for name, path in files.items() if path not in taken]
     workers = 1 if spread == STATES else processes or os.cpu_count() or 1
-    deadline_s, share_s = _limits(budget_s, workers, len(missing))
-    work = partial(_check_into, chosen, str(directory.resolve()), deadline_s, share_s, keeps)
+    if budget_s is not None and processes is not None:
+        missing.sort(key=lambda name: size_rank(_scopes(chosen.group)[name]))
+    work = partial(_check_into, chosen, str(directory.resolve()), Budget.of(budget_s, workers), keeps)
     with interrupts() as interrupted:
 
         def watch() -> None:
@@ -322,15 +324,45 @@ def _run(
     return [taken[path] if path in taken else kept(path)[1] for path in files.values()]
 
 
-def _limits(budget_s: float | None, workers: int, scopes: int) -> tuple[float | None, float | None]:
-    """Return when the budget is used up, and what one scope gets of it at most."""
-    if budget_s is None:
-        return None, None
-    return time.time() + budget_s, min(budget_s, 2 * budget_s * workers / max(1, scopes))
+class Budget(NamedTuple):
+    """The time that several workers have for many scopes.
+
+    Attributes
+    ----------
+    deadline_s : float or None
+        When it is used up; None if it never is.
+    workers : int
+    """
+
+    deadline_s: float | None
+    workers: int
+
+    @classmethod
+    def of(cls, budget_s: float | None, workers: int) -> Budget:
+        """Return a budget of so many seconds from now."""
+        return cls(None if budget_s is None else time.time() + budget_s, workers)
+
+    def share_s(self, scopes: int) -> float | None:
+        """Return what the next of so many scopes gets at most: twice its share of what is left."""
+        if self.deadline_s is None:
+            return None
+        left_s = self.deadline_s - time.time()
+        return min(left_s, 2 * left_s * self.workers / max(1, scopes))
 
 
-def _seconds_left(deadline_s: float | None, share_s: float | None) -> float | None:
-    return None if deadline_s is None or share_s is None else min(deadline_s - time.time(), share_s)
+def size_rank(scope: Scope) -> int:
+    """Return a rank by which scopes that take longer come later, as a rule: a step is about four times the states.
+
+    >>> from barrierlab.model.checkpoint.scope import Bounds
+    >>> chain, pair = Bounds("a->s"), Bounds("a->s b->s", mode="unaligned", closes=True)
+    >>> [size_rank(WorldScope("", bounds)) for bounds in (chain, pair)]
+    [3, 9]
+    """
+    if not isinstance(scope, WorldScope):
+        return 0
+    bounds, topology = scope.bounds, scope.bounds.graph()
+    faults = 2 * (bounds.closes + bool(bounds.crashes) + bool(bounds.expiries)) + bool(bounds.cancels)
+    return len(topology.channels) + 2 * len(topology.sources) + faults + bounds.protocol.goes_unaligned
 
 
 def _taken_over(
@@ -367,8 +399,7 @@ def _taken_over(
 def _check_into(
     chosen: CheckPlan,
     directory: str,
-    deadline_s: float | None,
-    share_s: float | None,
+    budget: Budget,
     keeps: bool,
     name: str,
     elsewhere: Elsewhere | None = None,
@@ -381,9 +412,16 @@ def _check_into(
         _key(chosen) if keeps and not chosen.is_program else VerdictKey("")
     )  # of what this process loads, whatever the plan was made of
     with _noting_files():
-        outcome = check_one(chosen, name, _seconds_left(deadline_s, share_s), elsewhere)
+        outcome = check_one(chosen, name, _share_s(chosen, Path(directory), budget), elsewhere)
     late = chosen.implementation and (external_modules() - _imported or _opened - key.files)
     keep(file_of(Path(directory), chosen.implementation, name), "" if late else key.digest, outcome)
+
+
+def _share_s(chosen: CheckPlan, directory: Path, budget: Budget) -> float | None:
+    """Return what a scope gets now: those that are checked have a file."""
+    if budget.deadline_s is None:
+        return None
+    return budget.share_s(sum(not file_of(directory, chosen.implementation, name).exists() for name in chosen.names))
 
 
 @contextmanager

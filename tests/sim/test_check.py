@@ -16,7 +16,9 @@ import pytest
 
 import barrierlab.sim.check.runner as sim_check_runner
 import barrierlab.sim.cli.check as sim_cli_check
+from barrierlab.model.checkpoint.check import Outcome
 from barrierlab.model.explore.checker import NonDeterministicError
+from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.report import KEPT
 from barrierlab.sim.check.runner import CheckError, CheckPlan, check_one, plan, run
 from tests.sim.support import barrierlab, in_this_process
@@ -248,6 +250,39 @@ def test_what_the_budget_does_not_reach_is_undecided(mine: Path, apart: Command)
     assert status == 3
     assert "verdict: undecided" in out
     assert "undecided: aligned: a->s; " in out
+
+
+def test_what_a_scope_leaves_of_its_share_is_for_the_others() -> None:
+    """Large scopes would stay undecided with hours of the budget left, as those of `full` did."""
+    now_s = 1_000.0
+    budget = sim_check_runner.Budget(now_s + 100, workers=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.time", lambda: now_s)
+        assert [budget.share_s(scopes) for scopes in (100, 10, 4, 1)] == [4, 40, 100, 100]
+        patch.setattr("time.time", lambda: now_s + 90)
+        assert budget.share_s(40) == 1
+        assert sim_check_runner.Budget.of(None, 2).share_s(40) is None
+
+
+def test_within_a_budget_the_small_scopes_come_first(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large one that comes early would have the share of one among many; and no outcome may change its place."""
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
+    asked: list[tuple[str, float | None]] = []
+
+    def at_once(chosen: CheckPlan, name: str, seconds: float | None, *_: object) -> Outcome:
+        asked.append((name, seconds))
+        return Outcome(name, "aligned", "holds", "", 1, 1, 0.0)
+
+    monkeypatch.setattr(sim_check_runner, "check_one", at_once)
+    chosen = plan("tiny", ["aligned"], "")
+    outcomes = run(chosen, "processes[1]", 1000.0, mine / "kept")
+    assert [outcome.name for outcome in outcomes] == list(chosen.names)
+    scopes = {scope.name: scope for scope in SCOPES["tiny"]()}
+    ranks = [sim_check_runner.size_rank(scopes[name]) for name, _ in asked]
+    assert ranks == sorted(ranks)
+    shares = [seconds for _, seconds in asked if seconds is not None]
+    assert len(shares) == len(chosen.names)
+    assert shares[0] < shares[len(shares) // 2] < shares[-2]
 
 
 def test_a_check_goes_on_where_it_was(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
