@@ -99,6 +99,11 @@ CHANGES_STATE = frozenset((*DELIVERS, "end", ">emit"))
 """The verbs of a row after which the state of its task may be another."""
 
 
+def changes_of_state(steps: list[Entry]) -> list[tuple[str | None, object]]:
+    """Return what of these steps of a task changes its state: the channel, and the message."""
+    return [(step[3], step[4]) for step in steps if step[1] in CHANGES_STATE]
+
+
 def expanded(rows: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the entries for which `rows` stand, in order."""
     for row in rows:
@@ -603,6 +608,9 @@ class History:
         channels = self.channels
         event, previous = self._event, self._previous
         self.changed()
+        verb: str
+        node: str
+        name: str | None
         for entry in entries:
             at_ns, verb, node, name, subject = entry
             if verb == "push" or verb == "send":

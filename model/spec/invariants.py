@@ -26,7 +26,7 @@ from typing import cast
 
 from barrierlab.model.spec import equations, exactly_once
 from barrierlab.model.spec.attempts import Attempt, Run
-from barrierlab.model.spec.history import CHANGES_STATE, SENDS, ChannelHistory, Cut, Entry, History, without
+from barrierlab.model.spec.history import SENDS, ChannelHistory, Cut, Entry, History, changes_of_state, without
 from barrierlab.model.spec.messages import MessageView, kind_of
 from barrierlab.model.spec.topology import Topology
 
@@ -625,8 +625,8 @@ class States:
             self.at(attempt.parent, task, attempt.parent.steps(task, attempt.restored_id))
             digest_after, done = self._stands[task][0], 0
             stretch = [RESTORED]
-        steps = attempt.history.tasks[task].steps[done:step] if type(digest_after) is not SameState else ()
-        stretch += [(e[3], e[4]) for e in steps if e[1] in CHANGES_STATE]
+        if type(digest_after) is not SameState:
+            stretch += changes_of_state(attempt.history.tasks[task].steps[done:step])
         digest = digest_after(stretch)
         self._stands[task] = digest_after, attempt, step, digest
         return digest

@@ -20,7 +20,6 @@ from barrierlab.model.spec import equations
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.exactly_once import SHOWS
 from barrierlab.model.spec.history import (
-    CHANGES_STATE,
     DELIVERS,
     ChannelHistory,
     Cut,
@@ -29,6 +28,7 @@ from barrierlab.model.spec.history import (
     History,
     HistoryError,
     TaskHistory,
+    changes_of_state,
 )
 from barrierlab.model.spec.invariants import Applied, Fold, Limits, SameState, States, Verdict, judge_attempts
 from barrierlab.model.spec.messages import MessageView, kind_of
@@ -258,7 +258,7 @@ class _Settling:
         judge, stretch = self._judge, []
         if type(judge._folds[task]) is not SameState:
             steps = self._history.tasks[task].steps[judge._stand_at[task] : cut.step]
-            stretch = [(step[3], step[4]) for step in steps if step[1] in CHANGES_STATE]
+            stretch = changes_of_state(steps)
         digest = judge._folds[task](stretch)
         judge._stand_at[task] = cut.step
         cut.is_right = digest is None or digest == cut.digest

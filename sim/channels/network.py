@@ -21,13 +21,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from barrierlab.impl import CheckpointBarrier, Event, StreamMessage, Watermark, size_of
 from barrierlab.sim.channels.spsc import MessageChunk, Overtakers, no_matter, nobody
 from barrierlab.sim.core.clock import Clock
 
 # What holds a received chunk.
-NO_BUFFER, EXCLUSIVE, FLOATING = range(3)
+NO_BUFFER: Final = 0
+EXCLUSIVE: Final = 1
+FLOATING: Final = 2
 
 
 class BufferPool:
@@ -169,7 +172,7 @@ class NetworkChannel:
         self._flush = False
         self._stops, self._stopped = stops_behind_barriers, False
         self._spans, self._desired_bytes = spans, segment_bytes
-        self._rest: tuple[StreamMessage, int] | None = None  # a message that is not written whole, and bytes to come
+        self._rest: Any = None  # a message that is not written whole, and its bytes to come: `_write` changes it
         self._received: deque[tuple[MessageChunk, int, int]] = deque()  # with what holds it, and its bytes
         self.opened_bytes = 0
         self._opened: Buffer | int = NO_BUFFER

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange
+from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, OutputExchange
 from barrierlab.model.checkpoint.components import AlignerSettings, Components
 from barrierlab.model.checkpoint.operators import OperatorChain
 from barrierlab.model.checkpoint.operators import make as make_operator
@@ -20,7 +20,15 @@ from barrierlab.sim.channels.spsc import Channel, SpscChannel
 from barrierlab.sim.checkpoint.faults import Slowness
 from barrierlab.sim.checkpoint.tasks import Job, Lane, Node, OperatorNode, Ports, SourceNode
 from barrierlab.sim.core.clock import Clock
-from barrierlab.sim.core.distributions import NS_PER_S, Arrivals, Distribution, EventLog, KeyChooser, Randoms
+from barrierlab.sim.core.distributions import (
+    NS_PER_S,
+    Arrivals,
+    Distribution,
+    EventLog,
+    EventMaker,
+    KeyChooser,
+    Randoms,
+)
 from barrierlab.sim.scenario.settings import (
     ChannelSettings,
     OperatorSettings,
@@ -139,7 +147,7 @@ class JobBuilder:
                     isinstance(each, OperatorNode) and each.inbox.is_one and all(name in inputs for name in its_inputs)
                 )
                 each.attach_lanes(
-                    [outputs.get(name) for name in its_outputs], [inputs[name] for name in its_inputs] if takes else ()
+                    [outputs.get(name) for name in its_outputs], [inputs[name] for name in its_inputs] if takes else []
                 )
 
     def _channel(
@@ -317,11 +325,7 @@ class JobBuilder:
         key = KeyChooser(settings.keys, settings.key_skew, self._randoms.stream(task, "keys"))
         size = self.draw(settings.record_bytes, task, "sizes", 1.0)
         lateness = self.draw(settings.out_of_order_s, task, "lateness", 1e3)
-
-        def make(sequence: int, due_ns: int) -> Event:
-            return Event(task, sequence, 0, key(), sequence, due_ns // 1_000_000 - lateness(), size())
-
-        return EventLog(arrivals, make, settings.events)
+        return EventLog(arrivals, EventMaker(task, key, lateness, size).make, settings.events)
 
     def _source(self, ports: Ports, task: str, outputs: list[Channel], names: tuple[str, ...]) -> SourceNode:
         settings = self.scenario.sources[self.scenario.topology.operator_of(task)]

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from barrierlab.impl import (
     Acknowledge,
@@ -30,15 +30,20 @@ from barrierlab.impl import (
     SourceTask,
     StreamMessage,
 )
+from barrierlab.impl.checkpoint.task import Task
 from barrierlab.model.spec.history import Entry
 from barrierlab.sim.channels.input_gate import Inbox
 from barrierlab.sim.channels.network import BufferPool
 from barrierlab.sim.channels.spsc import Channel, SpscChannel
 from barrierlab.sim.checkpoint.metrics import Metrics
-from barrierlab.sim.core.clock import Clock
+from barrierlab.sim.core.clock import Clock, Runnable
 from barrierlab.sim.core.distributions import EventLog
 
-IDLE, BUSY, BACKPRESSURED = range(3)
+IDLE: Final = 0
+BUSY: Final = 1
+BACKPRESSURED: Final = 2
+NEVER_NS: Final = 1 << 61
+"""In seventy years: what is due then is not due, and is asked for once more."""
 SomeTask = TypeVar("SomeTask", bound=SourceTask | OperatorTask)
 
 
@@ -115,13 +120,14 @@ class Lane(NamedTuple):
     other: TaskNode[SourceTask] | TaskNode[OperatorTask]
 
 
-class TaskNode(Generic[SomeTask]):
+class TaskNode(Runnable, Generic[SomeTask]):
     """The base of sources and operators: the outbox, the time spent in each state, stalls."""
 
     __slots__ = (
         "_attempt",
         "_calm",
         "_ends_ns",
+        "_free",
         "_is_direct",
         "_lanes",
         "_lanes_in",
@@ -135,6 +141,7 @@ class TaskNode(Generic[SomeTask]):
         "_state",
         "_switch_ns",
         "_sync",
+        "_takes",
         "_timer",
         "_unsettled",
         "applied",
@@ -148,7 +155,6 @@ class TaskNode(Generic[SomeTask]):
         "ended",
         "entries",
         "input_names",
-        "listed",
         "may_overtake",
         "metrics",
         "name",
@@ -172,6 +178,7 @@ class TaskNode(Generic[SomeTask]):
         sync: Callable[[], int],
         service: Callable[[], int],
     ) -> None:
+        super().__init__()
         self.clock, self.entries, self.metrics = ports.clock, ports.entries, ports.metrics
         self.coordinator, self._switch_ns = ports.coordinator, ports.switch_ns
         self.name, self._sync, self._service = name, sync, service
@@ -181,14 +188,16 @@ class TaskNode(Generic[SomeTask]):
         self._spans = False
         self._timer, self._attempt, self._ends_ns = self.clock.own_timer(self._served), self.clock.attempt, 0
         # Whether there has been nothing but events since all else was asked for: of those only another event can
-        # come next, and nothing else need be asked before it.
-        self._calm = False
+        # come next, and nothing else need be asked before it. A call may change it: a type checker is not to know.
+        self._calm: Any = False
         self._is_direct = False  # whether it runs by `go`
-        self._lanes: Sequence[Lane | None] = ()  # its outputs; None for one that is pushed to
-        self._lanes_in: Sequence[Lane] = ()
-        self._line: deque[int] | None = None  # its reader's, if it has one
+        self._lanes: list[Lane | None] = []  # its outputs; None for one that is pushed to
+        self._lanes_in: list[Lane] = []
+        self._line: deque[int] = deque()  # its reader's
+        self._takes: OperatorTask | None = None  # the task, if it takes from lanes
+        self._free: set[int] = set()  # its aligner's, then
         self.bytes_taken = 0
-        self.listed = self.serving = self.ended = False
+        self.serving = self.ended = False
         self.dead = self.crashed = False  # it does nothing more; and it said so itself
         self.stalled = 0  # how many stalls are under way
         self.work_ns = 0
@@ -213,10 +222,9 @@ class TaskNode(Generic[SomeTask]):
             self.listed = True
             self.clock.ready.append(self)
 
-    def attach_lanes(self, outputs: Sequence[Lane | None], inputs: Sequence[Lane]) -> None:
+    def attach_lanes(self, outputs: list[Lane | None], inputs: list[Lane]) -> None:
         """Let the node run by `go`; without `inputs` it asks its gates, or is a source."""
         self._is_direct, self._lanes, self._lanes_in = True, outputs, inputs
-        self._line = inputs[0].line if inputs else None
         self._timer = self.clock.own_timer(self.go)
 
     def run(self) -> None:
@@ -242,7 +250,7 @@ class TaskNode(Generic[SomeTask]):
         fired : object
             Not None if a service ends by this.
         """
-        clock, line = self.clock, self._line
+        clock = self.clock
         if fired is not None:
             if clock.attempt != self._attempt:
                 return
@@ -251,8 +259,9 @@ class TaskNode(Generic[SomeTask]):
             if self.stalled:
                 self.enter(IDLE)
                 return
-        task: Any = self.task
-        now, outbox, append, continues = clock.now, task.outbox, self.entries.append, False
+        task: Task = self.task
+        now, outbox, entries, me, continues = clock.now, task.outbox, self.entries, self.name, False
+        stamp, takes, line, free = clock.stamp, self._takes, self._line, self._free
         while self._calm:
             while outbox:
                 index, message = outbox[0]
@@ -267,7 +276,7 @@ class TaskNode(Generic[SomeTask]):
                     self.enter(BACKPRESSURED)
                     return
                 outbox.popleft()
-                append((now, "send" if continues else "push", self.name, name, message))
+                entries.append((stamp, "send" if continues else "push", me, name, message))
                 continues = True
                 queue.append(message)
                 if not listed[place] and not blocked[place]:
@@ -277,7 +286,7 @@ class TaskNode(Generic[SomeTask]):
                     other.listed = True
                     clock.ready.append(other)
             continues = True
-            if line is None:
+            if takes is None:
                 made = self._make(now)
                 if made is None:
                     return
@@ -287,7 +296,7 @@ class TaskNode(Generic[SomeTask]):
                 index = line[0]
                 channel, queue, name, listed, _, _, _, other = self._lanes_in[index]
                 message = queue[0]
-                if type(message) is not Event or index not in task.gate.aligner.free:
+                if type(message) is not Event or index not in free:
                     break
                 queue.popleft()
                 channel.overtakers.opened += 1
@@ -299,13 +308,14 @@ class TaskNode(Generic[SomeTask]):
                 else:
                     line.popleft()
                     listed[index] = False
-                append((now, "pass", self.name, name, message))
+                entries.append((stamp, "pass", me, name, message))
                 self.work_ns += self._service()
-                self.bytes_taken += message.size_bytes
+                size_bytes: int = message.size_bytes
+                self.bytes_taken += size_bytes
                 self.applied += 1
-                task.apply(index, message)
+                takes.apply(index, message)
                 if not self._calm:  # an effect of it was noted
-                    self.settle(index)  # type: ignore[unreachable]
+                    self.settle(index)
             else:
                 self.enter(IDLE)
                 return
@@ -314,7 +324,7 @@ class TaskNode(Generic[SomeTask]):
                     self.enter(BUSY)
                 self._ends_ns = now + self.work_ns
                 self.serving = True
-                self._timer.start(self.work_ns)
+                self._timer.start_at(self._ends_ns)
                 self.work_ns = 0
                 return
         self.run_on(continues)
@@ -386,7 +396,7 @@ class TaskNode(Generic[SomeTask]):
             self.enter(BUSY)
         self._ends_ns = now + work_ns
         self.serving = True
-        self._timer.start(work_ns)
+        self._timer.start_at(self._ends_ns)
 
     def _begin_part(self, checkpoint_id: int, is_unaligned: bool) -> None:
         """A part begins: there is work to do before its barrier leaves."""
@@ -606,7 +616,7 @@ class SourceNode(TaskNode[SourceTask]):
         self._woken_ns: int | None = None
         self._alarm, self._rings_ns = self.clock.own_timer(self._ring), cast(int | None, None)
         self._on_caught_up = ports.caught_up
-        self._asked_ns: float = 0  # until then neither a request nor a watermark is due
+        self._asked_ns = 0  # until then neither a request nor a watermark is due
         self.behind = False  # whether it still catches up after a restart
         self.allowed_ms = inf  # its watermark may not be beyond that: watermark alignment
         self.emitted_ns = self.clock.now  # when it emitted last
@@ -626,7 +636,7 @@ class SourceNode(TaskNode[SourceTask]):
             if self.behind:
                 return False
             self.enter(IDLE)
-            self._wake_at(self._due_ns if self._due_ns < self._asked_ns else int(self._asked_ns))
+            self._wake_at(min(self._asked_ns, self._due_ns))
             return None
         self._emit(now)
         return True
@@ -691,7 +701,7 @@ class SourceNode(TaskNode[SourceTask]):
             self._woken_ns = due_ns
             if self._rings_ns is None:
                 self._rings_ns = due_ns
-                self._alarm.start(due_ns - self.clock.now)
+                self._alarm.start_at(due_ns)
             else:  # one alarm is set already
                 self.clock.after(due_ns - self.clock.now, self.wake)
 
@@ -723,10 +733,10 @@ class SourceNode(TaskNode[SourceTask]):
         """Return whether its events are further ahead than its group allows: watermark alignment."""
         return self._max_ms - self._lateness > self.allowed_ms
 
-    def _next_asked_ns(self) -> float:
+    def _next_asked_ns(self) -> int:
         """Return until when nothing is due that is not an event."""
         request_ns, watermark_ns = self.task.injector.next_deadline_ns(), self._next_watermark_ns
-        return min(inf if request_ns is None else request_ns, inf if watermark_ns is None else watermark_ns)
+        return min(NEVER_NS if request_ns is None else request_ns, NEVER_NS if watermark_ns is None else watermark_ns)
 
     def _next_due_ns(self, pauses: bool = False) -> int | None:
         """Return when there is something to do again: an event, unless it pauses, a watermark or a request."""
@@ -757,7 +767,7 @@ class SourceNode(TaskNode[SourceTask]):
             self._caught_up()
         event = log.read(task.position, self._due_ns)
         self.emitted_ns = now
-        self.entries.append((now, ">emit", self.name, None, event))
+        self.entries.append((self.clock.stamp, ">emit", self.name, None, event))
         task.emit(event)
         if event.timestamp_ms > self._max_ms:
             self._max_ms = event.timestamp_ms
@@ -854,13 +864,15 @@ class OperatorNode(TaskNode[OperatorTask]):
         self._interruptible_timers = interruptible_timers
         self._fires_timers = False  # the last message was a watermark
         self._in_hand: tuple[int, StreamMessage] | None = None
-        self._taken: tuple[int, StreamMessage] | None = None  # what is offered to the gate, until that is noted
+        self._taken: Any = None  # what is offered to the gate, with its input, until that is noted: a call may do so
         self.written = 0  # to the external system, visible at once
 
-    def attach_lanes(self, outputs: Sequence[Lane | None], inputs: Sequence[Lane]) -> None:
+    def attach_lanes(self, outputs: list[Lane | None], inputs: list[Lane]) -> None:
         is_usual = type(self.task) in (OperatorTask, SinkTask) and type(self.task.gate) is Gate
         if is_usual:  # else an event may mean something else
             super().attach_lanes(outputs, inputs)
+            if inputs:
+                self._takes, self._free, self._line = self.task, self.task.gate.aligner.free, inputs[0].line
 
     def run_on(self, continues: bool) -> None:
         if self.stalled:
@@ -971,7 +983,6 @@ class OperatorNode(TaskNode[OperatorTask]):
 
     def _note_taken(self) -> None:
         """Note that a message was taken, ahead of what that leads to: of an event, it is its delivery and no more."""
-        assert self._taken is not None
         (index, message), self._taken = self._taken, None
         now, channel = self.clock.now, self.input_names[index]
         self.entries.append((now, ">deliver", self.name, channel, None))

@@ -7,44 +7,65 @@ go on is run from one first-in-first-out list before the time moves, so equal ti
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from heapq import heappush
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
 from sys import maxsize
-from typing import Any, Protocol
+from typing import Any, Final
 
 import simpy
-from simpy.events import NORMAL
+from simpy.events import NORMAL as SIMPY_NORMAL
+
+# A lookup of each would cost more than what it does.
+NORMAL: Final[Any] = SIMPY_NORMAL
+_PUSH: Final[Any] = heappush
+_POP: Final[Any] = heappop
+_NEXT: Final[Any] = next
 
 
 class Timer:
-    """One SimPy event that is armed again and again: a service costs no new object.
+    """An event in the queue of SimPy that is armed again and again: a service costs no new object.
 
-    SimPy documents `Event.callbacks`; that an event with a value may be scheduled again, and what `schedule` puts into
-    its queue, are inside matters of SimPy 4.1, kept in this module alone and held by a test.
+    To SimPy an event is what has `callbacks`, and what has not failed; that one may be scheduled again, and what
+    `schedule` puts into the queue, are inside matters of SimPy 4.1, kept in this module alone and held by a test.
+
+    Attributes
+    ----------
+    fire : callable
+        Called with the timer each time it fires.
     """
 
-    __slots__ = ("_callbacks", "_env", "_event")
+    __slots__ = ("_env", "_ids", "_ok", "_queue", "_value", "callbacks", "fire")
 
-    def __init__(self, env: simpy.Environment, fire: Callable[[Any], None]) -> None:
+    def __init__(self, env: Any, fire: Callable[[Any], None]) -> None:
         self._env = env
-        self._event = simpy.Event(env)
-        self._event._ok, self._event._value = True, None
-        self._callbacks = [fire]
+        self._queue: list[Any] = env._queue
+        self._ids: Iterator[Any] = env._eid
+        self._ok, self._value = True, None
+        self.fire = fire
+        self.callbacks: list[Callable[[Any], None]] | None = None
 
     def start(self, delay_ns: int) -> None:
         """Fire `delay_ns` from now. The caller knows that it is not armed."""
-        event, env = self._event, self._env
-        event.callbacks = self._callbacks
-        heappush(env._queue, (env._now + delay_ns, NORMAL, next(env._eid), event))  # `schedule`, a call less
+        self.start_at(self._env._now + delay_ns)
+
+    def start_at(self, at_ns: int) -> None:
+        """Fire at a time from now on. The caller knows that it is not armed."""
+        if self.callbacks is None:
+            self.callbacks = [self.fire]
+        _PUSH(self._queue, (at_ns, NORMAL, _NEXT(self._ids), self))  # `schedule`, a call less
 
 
-class Runnable(Protocol):
+class Runnable:
     """Whatever stands in the list of those that may go on, once at a time."""
 
-    listed: bool
+    __slots__ = ("listed",)
+
+    def __init__(self) -> None:
+        self.listed = False
 
     def run(self) -> None:
         """Do all that can be done now."""
+        raise NotImplementedError
 
 
 class Clock:
@@ -53,18 +74,21 @@ class Clock:
     Attributes
     ----------
     now : int
+    stamp : int
+        The same, as the one object that all rows of that time have.
     attempt : int
         How many attempts are over; whatever one of those asked to be called for is not called.
     ready : deque of Runnable
         Those that may go on, first come, first served.
     """
 
-    __slots__ = ("_env", "_next", "attempt", "now", "ready")
+    __slots__ = ("_env", "_queue", "attempt", "now", "ready", "stamp")
 
     def __init__(self) -> None:
         self._env: Any = simpy.Environment(initial_time=0)  # SimPy types every time as int or float
-        self._next: Callable[[], None] = self._env.step
+        self._queue: list[Any] = self._env._queue
         self.now = 0
+        self.stamp: Any = 0
         self.attempt = 0
         self.ready: deque[Runnable] = deque()
 
@@ -95,10 +119,7 @@ class Clock:
         return fire
 
     def _once(self, delay_ns: int, fire: Callable[[object], None]) -> None:
-        event = simpy.Event(self._env)
-        event._ok, event._value = True, None
-        event.callbacks = [fire]
-        self._env.schedule(event, NORMAL, delay_ns)
+        Timer(self._env, fire).start(delay_ns)
 
     def end_attempt(self) -> None:
         """Forget who may go on, and every call but those of `schedule`."""
@@ -107,8 +128,11 @@ class Clock:
 
     def step(self) -> None:
         """Let the time move to the next call that is due, make it, and let those go on who may by that."""
-        self._next()
         ready = self.ready
+        due: tuple[Any, ...] = _POP(self._queue)  # `step` of SimPy, of an event that cannot fail, a call less
+        self._env._now = self.stamp = due[0]
+        timer: Timer = due[3]
+        timer.fire(timer)
         while ready:
             node = ready.popleft()
             node.listed = False

@@ -13,10 +13,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from barrierlab.impl import Event
+from barrierlab.impl import Event
 
 NS_PER_S = 1_000_000_000
 DISTRIBUTIONS: dict[str, tuple[str, ...]] = {
@@ -93,30 +92,28 @@ class Distribution:
         Numbers are drawn a block at a time: a draw costs a call and little else.
         """
         if self.name == "constant":
-            return itertools.repeat(round(self.parameters[0] * scale)).__next__
-        draw = self._draw(random)
-        blocks = (round(draw() * scale) for _ in itertools.count())
-        return _in_blocks(blocks).__next__
-
-    def _draw(self, random: Random) -> Callable[[], float]:
-        p = self.parameters
-        if self.name == "uniform":
-            return lambda: p[0] + (p[1] - p[0]) * random.random()
-        if self.name == "exponential":
-            return lambda: -math.log(1.0 - random.random()) * p[0]
-        if self.name == "lognormal":
-            sigma = math.sqrt(math.log(1.0 + p[1] ** 2))
-            mu = math.log(p[0]) - sigma**2 / 2
-            return lambda: random.lognormvariate(mu, sigma)
-        if self.name == "gamma":
-            shape = 1.0 / p[1] ** 2
-            return lambda: random.gammavariate(shape, p[0] / shape)
-        return lambda: p[int(random.random() * len(p))]
+            return round(self.parameters[0] * scale).conjugate  # the number itself; no call costs less
+        return _in_blocks(_drawn(self.name, self.parameters, random), scale).__next__
 
 
-def _in_blocks(values: Iterator[int]) -> Iterator[int]:
+def _drawn(name: str, p: tuple[float, ...], random: Random) -> Callable[[], float]:
+    if name == "uniform":
+        return lambda: p[0] + (p[1] - p[0]) * random.random()
+    if name == "exponential":
+        return lambda: -math.log(1.0 - random.random()) * p[0]
+    if name == "lognormal":
+        sigma = math.sqrt(math.log(1.0 + p[1] ** 2))
+        mu = math.log(p[0]) - sigma**2 / 2
+        return lambda: random.lognormvariate(mu, sigma)
+    if name == "gamma":
+        shape = 1.0 / p[1] ** 2
+        return lambda: random.gammavariate(shape, p[0] / shape)
+    return lambda: p[int(random.random() * len(p))]
+
+
+def _in_blocks(draw: Callable[[], float], scale: float) -> Iterator[int]:
     while True:
-        yield from list(itertools.islice(values, BLOCK_COUNT))
+        yield from [round(draw() * scale) for _ in range(BLOCK_COUNT)]
 
 
 def constant(value: float) -> Distribution:
@@ -134,7 +131,7 @@ class KeyChooser:
         self._random = random.random
 
     def __call__(self) -> int:
-        return bisect_left(self._cumulative, self._random())
+        return bisect_left(self._cumulative, self._random()) if self._cumulative else 0
 
 
 class Arrivals:
@@ -151,20 +148,21 @@ class Arrivals:
         self._random = random
         self._on_ns, self._off_ns = on_s * NS_PER_S, off_s * NS_PER_S
         self._until_ns = 0.0
-        self.next: Callable[[], int] = {
-            "deterministic": self._deterministic,
-            "poisson": self._poisson,
-            "bursty": self._bursty,
-        }[kind]
+        self._is_poisson, self._is_bursty = kind == "poisson", kind == "bursty"
 
-    def _deterministic(self) -> int:
+    def next(self) -> int:
+        """Return when the next event falls due."""
+        if self._is_poisson:
+            return self._poisson()
+        if self._is_bursty:
+            return self._bursty()
         self._count += 1
         return round(self._count * self._gap_ns)
 
     def count_by(self, at_ns: int, most: float) -> int:
         """Return how many of the arrivals to come are due by then, at most `most`; they are drawn, equal gaps not."""
         count = 0
-        if self.next == self._deterministic:
+        if not self._is_poisson and not self._is_bursty:
             count = max(int(at_ns / self._gap_ns) - 1 - self._count, 0)  # the last ones are looked at, since they round
             self._count += count
         while count < most and self.next() <= at_ns:
@@ -187,6 +185,24 @@ class Arrivals:
 
     def _exponential(self, mean: float) -> float:
         return -math.log(1.0 - self._random.random()) * mean
+
+
+class EventMaker:
+    """Makes the events of one source, each with what is drawn for it."""
+
+    __slots__ = ("_key", "_lateness_ms", "_size_bytes", "_source")
+
+    def __init__(
+        self, source: str, key: Callable[[], int], lateness_ms: Callable[[], int], size_bytes: Callable[[], int]
+    ) -> None:
+        self._source, self._key, self._lateness_ms, self._size_bytes = source, key, lateness_ms, size_bytes
+
+    def make(self, sequence: int, due_ns: int) -> Event:
+        """Return the event of a sequence that falls due at a time, in nanoseconds."""
+        key = self._key()
+        number: Any = sequence  # the same object for both
+        timestamp_ms = due_ns // 1_000_000 - self._lateness_ms()
+        return Event(self._source, number, 0, key, number, timestamp_ms, self._size_bytes())
 
 
 class EventLog:

@@ -72,20 +72,35 @@ def python(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("folder", ["tests/impl", "tests/model"])
+@pytest.mark.parametrize("folder", ["tests/impl", "tests/model", "tests/sim"])
 def test_the_quick_tests_pass(compiled: Path, folder: str, tmp_path: Path) -> None:
     """A class that is compiled would do something else than its source says."""
-    quick = ("-q", "-x", "-p", "no:cacheprovider", "-o", "pythonpath=.", "-m", "not slow and not spark", folder)
+    tests = [str(ROOT / name) for name in OF_RUNS] if folder == "tests/sim" else [folder]
+    quick = ("-q", "-x", "-p", "no:cacheprovider", "-o", "pythonpath=.", "-m", "not slow and not spark", *tests)
     own = f"--basetemp={tmp_path / 'own'}"  # two runs that tidy one folder of old files get into each other's way
     done = python(compiled, "-m", "pytest", own, *quick, *(f"--deselect={each}" for each in OF_THE_SOURCE))
     assert done.returncode == 0, done.stdout[-6000:]
 
 
-# They put another method into a class, which compiled code does not look up; or look for files beside the source.
+# Those of the simulator itself: the others are of commands, pages and sweeps.
+OF_RUNS = (
+    *("tests/sim/test_engine.py", "tests/sim/test_direct.py", "tests/sim/test_workload.py", "tests/sim/test_laws.py"),
+    *("tests/sim/test_determinism.py", "tests/sim/test_debloating.py", "tests/sim/test_standstill.py"),
+    *("tests/sim/test_broken_on_purpose.py", "tests/sim/test_broken_recovery.py", "tests/sim/test_streamed.py"),
+    *("tests/sim/test_recovery_laws.py", "tests/sim/test_joins.py", "tests/sim/test_faults.py"),
+)
+
+# They put another method into a class, or another class into a module, which compiled code does not look up; or look
+# for files beside the source.
 OF_THE_SOURCE = (
+    *(
+        f"tests/sim/test_broken_on_purpose.py::test_the_broken_run_is_found[{name}]"
+        for name in ("drain_before_forward", "drain_before_forward_cuts_wrong", "image_after_release", "snapshot_twice")
+    ),
     "tests/model/test_cases.py::test_every_trace_in_the_repository_is_run",
     "tests/model/test_gate_runs.py::test_what_drifts_is_told_by_a_short_run",
     "tests/model/test_gate_runs.py::test_a_run_is_the_same_each_time",
+    "tests/model/test_history.py::test_every_verb_is_understood",
     "tests/model/test_refine.py::test_a_broken_machine_is_told_apart",
 )
 

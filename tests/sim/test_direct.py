@@ -149,4 +149,4 @@ def test_the_loop_is_not_taken_where_a_class_is_anothers(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("barrierlab.sim.checkpoint.build.SpscChannel", Other)
     Engine(scenario, 1)
-    assert not any(node._line is not None or any(node._lanes) for node in used[-1].nodes.values())
+    assert not any(node._takes is not None or any(node._lanes) for node in used[-1].nodes.values())

@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import random
 import time
+from collections.abc import Callable
+from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import SHORT, Entry, TaskHistory, entry_count
 from barrierlab.sim import load, run
 from barrierlab.sim.checkpoint.engine import Engine
-from barrierlab.sim.core.clock import Timer
+from barrierlab.sim.core.clock import Clock, Timer
 from tests.sim.support import SKEWED, scenario, toml, with_changes
 from tests.sim.test_determinism import BUSY
 
@@ -57,6 +60,27 @@ def test_equal_times_keep_the_order_of_their_causes() -> None:
         timers[name].start(5)
     env.run()
     assert fired == ["c", "a", "b"]
+
+
+def test_the_step_that_is_written_out_is_that_of_simpy() -> None:
+    """The clock would call in another order, or at other times, than the queue of SimPy says."""
+
+    def called(step: Callable[[Clock, Any], None]) -> list[tuple[str, int]]:
+        clock, calls = Clock(), list[tuple[str, int]]()
+        env: Any = clock._env
+
+        def again(name: str, delays: list[int]) -> None:
+            calls.append((name, env.now))
+            if delays:
+                clock.after(delays[0], partial(again, name, delays[1:]))
+
+        for name, delays in (("a", [3, 0, 4]), ("b", [3, 4, 0]), ("c", [7])):
+            again(name, delays)
+        while clock.next_ns() < inf:
+            step(clock, env)
+        return calls
+
+    assert called(lambda clock, env: clock.step()) == called(lambda clock, env: env.step())
 
 
 def test_the_pinned_simpy_is_the_one_that_this_was_tested_with() -> None:
