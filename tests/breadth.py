@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-IN_TEN = 3
+IN_TEN = 2
 """So many tenths of the examples does a property see in a run without slow tests."""
 
 is_whole = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -97,7 +98,9 @@ def verdicts(scheme: Scheme, fault: str, extent: str) -> tuple[str, str]:
     return reduced(bounds, components(scheme))[0], whole(bounds, components(scheme))[1].verdict
 
 
-QUICK = {*BROKEN, *((name, "abort") for name in ABORTS), *((name, "timeout") for name in DEADLINES)}
+QUICK = {each for each in BROKEN if each[0] not in CUTS}
+QUICK |= BROKEN & set(zip(CUTS, itertools.cycle(("abort", "end", "crash"))))
+QUICK |= {*((name, "abort") for name in ABORTS), *((name, "timeout") for name in DEADLINES)}
 QUICK |= {("it leaves what waits in its channel", fault) for fault in FAULTS}
 
 
