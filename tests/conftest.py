@@ -53,15 +53,18 @@ SPARK = ("tests/sweep/test_spark.py", "tests/sweep/test_verify.py")
 """The files whose quick tests use a Spark session: a JVM of a quarter of a minute, once, if one worker has them all."""
 LONGEST = (
     *SPARK,
-    "tests/sim/test_check_in_ci.py",
     "tests/docs/test_pages.py",
+    "tests/model/test_asked.py",
+    "tests/notebooks/test_notebooks.py",
     "tests/sim/test_check.py",
     "tests/sim/test_program.py",
-    "tests/notebooks/test_notebooks.py",
-    "tests/model/test_asked.py",
-    "tests/sweep/test_analyse.py",
     "tests/sim/test_predict.py",
+    "tests/sweep/test_analyse.py",
+    "tests/sim/test_check_in_ci.py",
     "tests/sim/test_ask.py",
+    "tests/model/test_scopes.py",
+    "tests/sweep/test_compact.py",
+    "tests/sweep/test_pages.py",
     "tests/compiled/test_compiled.py",  # with the slow tests
 )
 """The files that take longest, the longest first: begun last, one of them would leave the other workers idle."""
