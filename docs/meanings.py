@@ -115,6 +115,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "channel_state_s": "time to write channel state, if there is any, beyond `async_s`, apart from its bytes",
         "channel_state_bytes_per_s": "how fast channel state is written, beyond `async_s`; at once, if not given",
         "async_s": "time that it then takes to write it",
+        "cores": "that tasks share: an unaligned part that begins as one of n at work takes n / cores times as long",
     },
     "recovery": {
         "detection_s": "from a failure until it is noticed",

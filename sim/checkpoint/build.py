@@ -20,6 +20,7 @@ from barrierlab.sim.channels.spsc import Channel, SpscChannel
 from barrierlab.sim.checkpoint.faults import Slowness
 from barrierlab.sim.checkpoint.tasks import Job, Lane, Node, OperatorNode, Ports, SourceNode
 from barrierlab.sim.core.clock import Clock
+from barrierlab.sim.core.cores import Cores
 from barrierlab.sim.core.distributions import (
     NS_PER_S,
     Arrivals,
@@ -51,6 +52,8 @@ class JobBuilder:
         Whose machines.
     links : mapping of str to Slowness
         The exchanges that a fault slows.
+    cores : Cores, optional
+        What tasks that begin unaligned parts share.
     """
 
     def __init__(
@@ -59,9 +62,10 @@ class JobBuilder:
         randoms: Randoms,
         components: Components,
         links: Mapping[str, Slowness],
+        cores: Cores | None,
     ) -> None:
         self.scenario, self._randoms, self._links = scenario, randoms, links
-        self._components = scenario.mode.machines(components)
+        self._components, self._cores = scenario.mode.machines(components), cores
         self.ledger = components.ledger()
         self.logs = {task: self._log(task) for task in scenario.topology.sources}
         self.spent_ns = {task: [0, 0, 0] for task in scenario.topology.tasks}
@@ -103,7 +107,7 @@ class JobBuilder:
                 if self.scenario.buffer_debloat.enabled:
                     self._start_debloating(ports, node, channels)
             job.nodes[task] = node
-            node.begins = self._beginning(task)
+            node.begins, node.cores = self._beginning(task), self._cores
             if pools[task]:
                 edges_out = topology.edges_out(topology.operator_of(task))
                 node.attach_pools(pools[task], any(self.scenario.channels[edge].spanning_records for edge in edges_out))

@@ -29,6 +29,7 @@ from barrierlab.sim.checkpoint.metrics import Metrics
 from barrierlab.sim.checkpoint.storage import Storage
 from barrierlab.sim.checkpoint.tasks import Job, SourceNode
 from barrierlab.sim.core.clock import Clock
+from barrierlab.sim.core.cores import Cores
 from barrierlab.sim.scenario.settings import Scenario, ns
 
 NAME = "coordinator"
@@ -85,6 +86,7 @@ class CoordinatorNode:
         job: Job,
         machine: CheckpointCoordinator,
         latencies: Latencies,
+        cores: Cores | None,
         faults: Faults,
         storage: Storage,
         fail: Callable[[str], None],
@@ -99,7 +101,7 @@ class CoordinatorNode:
         self._sinks, self._switch_ns = scenario.topology.sinks, switch_ns(scenario)
         self._channel_state_bytes_per_s = scenario.checkpoint.channel_state_bytes_per_s
         self._clock, self._entries, self._metrics, self._job = clock, entries, metrics, job
-        self._latencies, self._faults, self._storage = latencies, faults, storage
+        self._latencies, self._cores, self._faults, self._storage = latencies, cores, faults, storage
         self._fail, self._settled = fail, settled
         self._armed_ns: int | None = None
         self._commands_ns = 0  # when the commands of the newest checkpoint leave
@@ -182,6 +184,8 @@ class CoordinatorNode:
             rate = self._channel_state_bytes_per_s
             usual_ns += 0 if rate is None else round(inflight_bytes / rate * 1e9)
         async_ns = self._storage.write_ns(report, usual_ns, state_bytes + inflight_bytes)
+        if self._cores is not None:
+            self._cores.occupy(report.task, began_ns, async_ns)
         self._metrics.async_part(report, began_ns, async_ns, state_bytes, inflight_bytes)
         return async_ns
 

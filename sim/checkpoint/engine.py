@@ -22,6 +22,7 @@ from barrierlab.sim.checkpoint.standstill import Standstill
 from barrierlab.sim.checkpoint.storage import Storage
 from barrierlab.sim.checkpoint.tasks import Job, Node, OperatorNode, Ports, SourceNode
 from barrierlab.sim.core.clock import Clock
+from barrierlab.sim.core.cores import Cores
 from barrierlab.sim.core.distributions import Distribution, Randoms
 from barrierlab.sim.scenario.settings import Fault, Scenario, coordinator_config, ns
 
@@ -67,7 +68,8 @@ class Engine:
         self._randoms = Randoms(seed)
         checkpoint, draw = scenario.checkpoint, self._randoms.sampler
         self.faults = Faults(scenario, self._randoms)
-        self._builder = JobBuilder(scenario, self._randoms, components, self.faults.links)
+        self._cores = None if checkpoint.cores is None else Cores(checkpoint.cores, self.clock)
+        self._builder = JobBuilder(scenario, self._randoms, components, self.faults.links, self._cores)
         lands = self._randoms.stream("store", "in doubt")
         self.storage = Storage(
             scenario, self.faults, draw(scenario.store.manifest_s, "store", "manifest"), lambda: lands.random() < 0.5
@@ -117,6 +119,7 @@ class Engine:
             self.job,
             machine,
             self._latencies,
+            self._cores,
             self.faults,
             self.storage,
             self.recovery.fail,
@@ -230,6 +233,8 @@ class Engine:
         for node in self.job.nodes.values():
             node.enter(0)
             node.dead = True
+        if self._cores is not None:
+            self._cores.clear()
         self.clock.end_attempt()
 
     def restart(self, restore: Restore) -> None:

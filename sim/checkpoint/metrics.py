@@ -103,8 +103,8 @@ class Metrics:
         part.snapshot_ns, part.sync_ns, part.applied = now_ns, sync_ns, applied
 
     def begins(self, task: str, checkpoint_id: int, begin_ns: int) -> None:
-        """The task has so much work to do before its barrier leaves."""
-        self.checkpoints[checkpoint_id].parts[task].begin_ns = begin_ns
+        """The task has so much work to do, or so much more than it had, before its barrier leaves."""
+        self.checkpoints[checkpoint_id].parts[task].begin_ns += begin_ns
 
     def async_part(
         self, report: Acknowledge, began_ns: int, async_ns: int, state_bytes: int, inflight_bytes: int

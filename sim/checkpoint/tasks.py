@@ -37,6 +37,7 @@ from barrierlab.sim.channels.network import BufferPool
 from barrierlab.sim.channels.spsc import Channel, SpscChannel
 from barrierlab.sim.checkpoint.metrics import Metrics
 from barrierlab.sim.core.clock import Clock, Runnable
+from barrierlab.sim.core.cores import Cores
 from barrierlab.sim.core.distributions import EventLog
 
 IDLE: Final = 0
@@ -125,6 +126,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
 
     __slots__ = (
         "_attempt",
+        "_begun_id",
         "_calm",
         "_ends_ns",
         "_free",
@@ -136,6 +138,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         "_overtakes_ns",
         "_pools",
         "_service",
+        "_shared_ns",
         "_since_ns",
         "_spans",
         "_state",
@@ -150,6 +153,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         "bytes_taken",
         "clock",
         "coordinator",
+        "cores",
         "crashed",
         "dead",
         "ended",
@@ -203,6 +207,9 @@ class TaskNode(Runnable, Generic[SomeTask]):
         self.work_ns = 0
         self.begins: Callable[[bool], int] | None = None  # draws the work to begin a part, unaligned or not
         self.begin_ns = 0  # of it to be done, before anything is pushed
+        self.cores: Cores | None = None  # what it begins an unaligned part on, beside other tasks
+        self._shared_ns = 0  # of the service to come: the work to begin an unaligned part
+        self._begun_id = 0
         self.spent_ns = spent_ns  # in all attempts
         self._state, self._since_ns = IDLE, self.clock.now
         self.input_names: Sequence[str] = ()
@@ -396,19 +403,36 @@ class TaskNode(Runnable, Generic[SomeTask]):
             self.enter(BUSY)
         self._ends_ns = now + work_ns
         self.serving = True
-        self._timer.start_at(self._ends_ns)
+        if self._shared_ns and self.cores is not None:
+            self.cores.work(self.name, self._shared_ns, work_ns - self._shared_ns, self._begun)
+            self._shared_ns = 0
+        else:
+            self._timer.start_at(self._ends_ns)
 
     def _begin_part(self, checkpoint_id: int, is_unaligned: bool) -> None:
         """A part begins: there is work to do before its barrier leaves."""
         if self.begins is not None:
             self.begin_ns = self.begins(is_unaligned)
             self.metrics.begins(self.name, checkpoint_id, self.begin_ns)
+            if self.cores is not None and is_unaligned:
+                self._shared_ns, self._begun_id = self.begin_ns, checkpoint_id
+            elif self.cores is not None:
+                self.cores.occupy(self.name, self.clock.now, self.begin_ns)
 
     def _snapshot(self, checkpoint_id: int) -> int:
         """Return how long the synchronous part of a snapshot takes, in nanoseconds."""
         sync_ns = self._sync()
         self.metrics.snapshot(self.name, checkpoint_id, self.clock.now, sync_ns, self.applied)
         return sync_ns
+
+    def _begun(self, longer_ns: int) -> None:
+        """The work to begin a part is done, which took so much longer than it would alone."""
+        self.metrics.begins(self.name, self._begun_id, longer_ns)
+        self._ends_ns += longer_ns
+        if self._is_direct:
+            self.go(self)
+        else:
+            self._served(self)
 
     def _served(self, _: object) -> None:
         clock = self.clock
@@ -492,6 +516,8 @@ class TaskNode(Runnable, Generic[SomeTask]):
                 self._unsettled[barrier.checkpoint_id] = on_their_way
                 late_ns = self.coordinator.triggered_ns[barrier.checkpoint_id] + self._switch_ns
                 work_ns = 0 if self.begins is None else self.begins(True)
+                if self.cores is not None:
+                    work_ns = self.cores.later(self.name, late_ns, work_ns)
                 self._overtakes_ns[barrier.checkpoint_id] = late_ns + work_ns
 
     def _is_late(self, checkpoint_id: int) -> bool:

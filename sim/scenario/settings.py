@@ -180,7 +180,8 @@ class CheckpointSettings:
     barrier in between the timers of one watermark (FLINK-20217). `begin_s` is the work of a task that begins its part,
     before its barrier leaves: it takes no record then; of an unaligned one `unaligned_begin_s`, or as much where that
     is None. As much it takes after a timeout until a barrier overtakes that had left before. `channel_state_s` and
-    `channel_state_bytes_per_s` are what a part with channel state costs to write besides `async_s`.
+    `channel_state_bytes_per_s` are what a part with channel state costs to write besides `async_s`. On `cores` all the
+    tasks begin and write: unaligned work that begins while more are at work takes so much longer (`sim.core.cores`).
     """
 
     interval_s: float | None = key(number(TICK_S), 10.0)
@@ -205,6 +206,7 @@ class CheckpointSettings:
     async_s: Distribution = key(distribution, ZERO)
     channel_state_s: Distribution = key(distribution, ZERO)
     channel_state_bytes_per_s: float | None = key(number(1.0), None)
+    cores: float | None = key(number(0.01), None)
 
 
 @dataclass(frozen=True, slots=True)
