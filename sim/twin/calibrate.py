@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
-from math import sqrt
+from itertools import combinations, pairwise
+from math import inf, log, sqrt
 from pathlib import Path
 from random import Random
 from statistics import fmean, median, quantiles
@@ -27,19 +27,26 @@ from barrierlab.sim.twin.observed import (
     observed_tables,
     senders_of,
 )
-from barrierlab.sim.twin.profile import BUFFERS, Cost, Profile, ScalarCost
+from barrierlab.sim.twin.profile import BUFFERS, Z_END, Cost, Profile, ScalarCost
 
+PLAIN = 0.25  # a run of which a cost is a smaller share of the mean says nothing of how far apart its values are
 QUANTILES = 20  # as the shipped scenarios have them: the largest is the mean of the upper twentieth, about
 DRAWS = 500  # of the bootstrap: a 90 % interval's ends are then known to a tenth of its width
 RESAMPLES = 19  # of the checkpoints of a single run, each of which stands for a run
 FREE_BUSY, FREE_PRESSED = 0.2, 0.1  # a receiver below, behind a sender below, has no queue ahead of a barrier
 FULL_BUSY = 0.95  # an operator above has a queue at every subtask
 SIGMAS = 1.4826  # standard deviations, of a normal distribution, in a median deviation
-MOST_PAIRS = 2000  # of bytes and times: slopes are taken of all pairs of them
 UNEQUAL = "no two subtasks with a queue all along, in aligned checkpoints that follow each other; taken as alike"
+LEAST_MS = 0.5  # a barrier that is in at once, by a clock of whole milliseconds
 FEWEST = 6  # differences between checkpoints, and rows with channel state: fewer say nothing of noise, or of a rate
 BUFFER_S = 0.0002  # one way of anything, in the scenarios' `latency_s`: a barrier's own share is what is beyond it
 
+CORES = tuple(round(2 ** (step / 4), 2) for step in range(21))  # so many are tried: 1 to 32
+LIKELIER = 1.92  # in logarithms of a likelihood: with one more number 95 of 100 gain less by chance
+NEAR = 1.353  # so much less likely are the ends of an interval of 90 %
+
+Crowd = tuple[tuple[float, int], ...]
+"""Times, one behind the other, and how many tasks are at work in each."""
 Estimator = Callable[[ObservedJob, ObservedCheckpoint], list[float]]
 
 
@@ -213,11 +220,12 @@ def unaligned_beginnings(run: ObservedJob, checkpoint: ObservedCheckpoint) -> li
     that is the shortest of their ways (`lengthened` makes up for it). The last barrier says nothing: a receiver takes
     it when it has begun itself. Of the senders a source alone is done with its snapshot.
     """
-    return [first for first, _ in _first_arrivals(run, checkpoint)]
+    return [first for first, _, _ in _first_arrivals(run, checkpoint)]
 
 
-def _first_arrivals(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[tuple[float, list[float]]]:
-    """Return the times from the first sender's beginning to an operator's first barrier, and to each sender's."""
+def _first_arrivals(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[tuple[float, list[float], float]]:
+    """Return the times from the first sender's beginning to an operator's first barrier, and to each sender's; and when
+    that sender began."""
     found = []
     from_ms = run.unaligned_from_ms
     if from_ms is None:
@@ -229,8 +237,44 @@ def _first_arrivals(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[tu
         if sent and len(taken) == len(rows) and run.busy.get(operator, 1.0) < FREE_BUSY:
             snaps = run.is_flagged and not run.senders[sender]
             besides_ms = _buffer_ms(run) + (_sync_ms(checkpoint, sender) if snaps else 0.0)
-            found.append((max(0.0, fmean(taken) - min(sent) - besides_ms), [each - min(sent) for each in sent]))
+            first = max(0.0, fmean(taken) - min(sent) - besides_ms)
+            found.append((first, [each - min(sent) for each in sent], min(sent)))
     return found
+
+
+def at_work(run: ObservedJob, checkpoint: ObservedCheckpoint, begin_ms: float) -> list[Crowd]:
+    """Return how many are at work during each of `unaligned_beginnings`, and for how long; the sender is one of them.
+
+    A task is at work while it begins, and while it writes: to the end of its asynchronous part, as long as
+    `_after_alignment` says.
+    """
+    from_ms = run.unaligned_from_ms or 0.0
+    spans: list[tuple[Subtask, float, float]] = []
+    for each in checkpoint.subtasks:
+        start, align, sync, rest = each.start_delay_ms, each.alignment_ms, each.sync_ms, each.async_ms
+        if start is None or align is None or sync is None or rest is None:
+            continue
+        spans.append((each, max(from_ms, start), max(from_ms, start) + begin_ms + sync))
+        if _is_unaligned(run, each):
+            end = start + sync + rest
+            spans.append((each, end - max(0.0, rest - max(0.0, align - begin_ms - sync)), end))
+    return [_crowd(spans, at_ms, at_ms + first) for first, _, at_ms in _first_arrivals(run, checkpoint)]
+
+
+def _crowd(spans: Sequence[tuple[Subtask, float, float]], from_ms: float, to_ms: float) -> Crowd:
+    """Return how many are at work between two moments, by the spans of work; one begins with the first of them."""
+    own = next((task for task, begin, _ in spans if begin == from_ms), None)
+    changes = {each for _, begin, end in spans for each in (begin, end) if from_ms < each < to_ms}
+    times = pairwise(sorted({from_ms, max(to_ms, from_ms + LEAST_MS), *changes}))
+    return tuple(
+        (until - since, 1 + len({id(task) for task, begin, end in spans if begin <= since < end and task is not own}))
+        for since, until in times
+    )
+
+
+def share(crowd: Crowd, cores: float) -> float:
+    """Return the share of a core that each of a crowd has, on average."""
+    return sum(taken * min(1.0, cores / count) for taken, count in crowd) / sum(taken for taken, _ in crowd)
 
 
 def lengthened(run: ObservedJob) -> float:
@@ -241,7 +285,7 @@ def lengthened(run: ObservedJob) -> float:
     """
     seen = []  # how long a sender had begun, and with what chance it was the one
     arrivals = [each for checkpoint in run.checkpoints for each in _first_arrivals(run, checkpoint)]
-    for first, gaps in arrivals:
+    for first, gaps, _ in arrivals:
         begun = [first - gap for gap in gaps if gap < first] or [first]
         seen += [(each, 1 / len(begun)) for each in begun]
     seen.sort()
@@ -251,7 +295,7 @@ def lengthened(run: ObservedJob) -> float:
         mean += share * (after - since)
         share *= 1 - chance / (len(seen) - place)
         since = after
-    shortest = fmean(first for first, _ in arrivals) if arrivals else 0.0
+    shortest = fmean(first for first, _, _ in arrivals) if arrivals else 0.0
     return max(1.0, mean / shortest) if shortest else 1.0
 
 
@@ -328,6 +372,7 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
         tuple(sorted({run.is_local for run in runs if run.is_local is not None})),
         sum(len(run.checkpoints) for run in runs),
         undetermined,
+        tuple(max(run.busy.values()) >= FULL_BUSY for run in runs) if all(run.busy for run in runs) else (),
     )
 
 
@@ -342,6 +387,16 @@ def _all_rows(runs: Sequence[ObservedJob]) -> tuple[dict[str, RowsOfRuns], dict[
     rows["acknowledgement"] = _net(rows["acknowledgement"], begin_ms)
     rows["write"] = [_rows([run], partial(writes, begin_ms=each))[0] for run, each in zip(runs, begin_ms, strict=True)]
     numbers, reasons = _numbers(runs, begin_ms)
+    crowds = [
+        [found for checkpoint in run.checkpoints if (found := at_work(run, checkpoint, begin))]
+        for run, begin in zip(runs, begin_ms, strict=True)
+    ]
+    cores = _cores(rows["unaligned_begin"], crowds)
+    if cores is None:
+        reasons["cores"] = "parts begin no later where more tasks are at work, or too few are unaligned; none shared"
+    else:
+        numbers["cores"] = cores
+        rows["unaligned_begin"] = _alone(rows["unaligned_begin"], crowds, cores.value)
     rows["channel_state"] = _channel_state(runs, rows["write"], begin_ms, numbers.get("channel_state_rate"))
     return rows, numbers, reasons
 
@@ -396,6 +451,41 @@ def _net(rows: RowsOfRuns, begin_ms: Sequence[float]) -> RowsOfRuns:
     return found
 
 
+def _alone(rows: RowsOfRuns, crowds: Sequence[Sequence[Sequence[Crowd]]], cores: float) -> RowsOfRuns:
+    """Return the rows as they were if nobody else had been at work on so many cores."""
+    return [
+        [[each * share(crowd, cores) for each, crowd in zip(*both, strict=True)] for both in zip(*run, strict=True)]
+        for run in zip(rows, crowds, strict=True)
+    ]
+
+
+def _cores(rows: RowsOfRuns, crowds: Sequence[Sequence[Sequence[Crowd]]]) -> ScalarCost | None:
+    """Return of how many shared cores the rows are the likeliest, each run with a mean of its own; None: of no number.
+
+    Times are taken as exponential, so what says how many cores there are is that rows of one run are longer where
+    more are at work. How long those of another run are says nothing: it may have been a slow one. Nor do those say
+    anything who begin later than the row does: the longer it takes, the more they are.
+    """
+    count = sum(len(group) for run in rows for group in run)
+
+    at_first = [[[crowd[:1] for crowd in group] for group in run] for run in crowds]
+
+    def unlikelihood(cores: float) -> float:
+        total = 0.0
+        for each, crowd in zip(_alone(rows, at_first, cores), at_first, strict=True):
+            if mean := _mean(each):
+                total += sum(map(len, each)) * log(mean)
+                total -= sum(log(share(each, cores)) for group in crowd for each in group)
+        return total
+
+    found = {cores: unlikelihood(cores) for cores in CORES}
+    value = min(found, key=found.__getitem__)
+    if count < FEWEST or unlikelihood(inf) - found[value] < LIKELIER:
+        return None
+    near = [cores for cores, each in found.items() if each - found[value] < NEAR]
+    return ScalarCost("checkpoint.cores", value, near[0], near[-1], count)
+
+
 def _channel_state(
     runs: Sequence[ObservedJob],
     written: RowsOfRuns,
@@ -414,32 +504,25 @@ def _channel_state(
 
 def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[dict[str, ScalarCost], dict[str, str]]:
     """Return the costs that are one number, and why one is not determined."""
-    from scipy.stats import theilslopes
-
     found: dict[str, ScalarCost] = {}
     why: dict[str, str] = {}
     if any(run.is_local is not True for run in runs):
         found["buffer"] = ScalarCost(BUFFERS, BUFFER_S, BUFFER_S, BUFFER_S, 0)
         why["buffer"] = "no statistic of a checkpoint has its way; as long as full queues leave room for"
     pairs = [
-        pair
+        [pair for checkpoint in run.checkpoints for pair in _after_alignment(run, checkpoint, begin) if pair[0]]
         for run, begin in zip(runs, begin_ms, strict=True)
-        for checkpoint in run.checkpoints
-        for pair in _after_alignment(run, checkpoint, begin)
-        if pair[0]
-    ][:MOST_PAIRS]
-    if len(pairs) < FEWEST or len({size for size, _ in pairs}) < 2:
+    ]
+    count = sum(map(len, pairs))
+    if count < FEWEST or not any(len({size for size, _ in each}) > 1 for each in pairs):
         why["channel_state_rate"] = "too few unaligned parts have channel state; the scenario's own value stands"
     else:
-        sizes, taken = zip(*pairs, strict=True)
-        slope, _, least, most = theilslopes(taken, sizes, alpha=0.9)
+        least, slope, most = slopes(pairs)
         if least <= 0:
             why["channel_state_rate"] = "these parts take no longer with more bytes; the scenario's own value stands"
         else:
             rate, low, high = (float(f"{1000 / each:.4g}") for each in (slope, most, least))
-            found["channel_state_rate"] = ScalarCost(
-                "checkpoint.channel_state_bytes_per_s", rate, low, high, len(pairs)
-            )
+            found["channel_state_rate"] = ScalarCost("checkpoint.channel_state_bytes_per_s", rate, low, high, count)
     steps = [step for run in runs if (step := differences(run))]
     if sum(map(len, steps)) < FEWEST:
         why |= dict.fromkeys(("service_noise", "subtask_spread"), UNEQUAL)
@@ -450,6 +533,23 @@ def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[di
         else:
             found["subtask_spread"] = _spread(steps)
     return found, why
+
+
+def slopes(groups: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, float, float]:
+    """Return by how much the second of a pair grows with the first, and an interval of 90 %: low, middle, high.
+
+    Theil and Sen's median of all slopes, between two pairs of one group: a slow run with many bytes would else make
+    bytes slow. The ends are those of Kendall's rank correlation, summed over the groups.
+    """
+    found = sorted(
+        (other[1] - one[1]) / (other[0] - one[0])
+        for group in groups
+        for one, other in combinations(group, 2)
+        if other[0] != one[0]
+    )
+    deviation = sqrt(sum(n * (n - 1) * (2 * n + 5) / 18 for n in map(len, groups)))
+    cut = max(0, round((len(found) - Z_END * deviation) / 2))
+    return found[min(cut, len(found) // 2)], median(found), found[max(len(found) - 1 - cut, len(found) // 2)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,9 +665,18 @@ def _run_effects(means: Mapping[str, Sequence[float | None]]) -> dict[str, tuple
 
 
 def _fitted(sets: str, groups: Sequence[Sequence[Sequence[float]]]) -> Cost:
-    """Return the cost of rows in ms: those of each checkpoint together, and the checkpoints of each run."""
+    """Return the cost of rows in ms: those of each checkpoint together, and the checkpoints of each run.
+
+    Its values are as far apart as those of one run are: how far runs are apart is in their effects, and not twice.
+    """
     rows = [each for checkpoints in groups for group in checkpoints for each in group]
-    values = quantiles(rows, n=2 * QUANTILES, method="inclusive")[::2] if len(rows) > 1 else rows
+    usual, inside = fmean(rows), []
+    for checkpoints in groups:
+        own = _mean(checkpoints) or 0.0
+        if own and own >= PLAIN * usual:
+            inside += [usual / own * each for group in checkpoints for each in group]
+    inside = inside or rows
+    values = quantiles(inside, n=2 * QUANTILES, method="inclusive")[::2] if len(inside) > 1 else inside
     if min(values) < 0.0:  # what is left after something else was taken off: with the mean that it has
         above = [max(0.0, each) for each in values]
         values = [each * max(0.0, fmean(rows)) / fmean(above) if any(above) else 0.0 for each in above]

@@ -2,9 +2,9 @@
 
 A figure is off by `floor`, in its unit, and by `share` of what is predicted: two standard deviations, fitted by maximum
 likelihood to the residuals of measured runs, each predicted without its own configuration. Beside them stands the
-variance of the simulated runs, by their median deviation: a run in which everything was slow is the likelihood's to
-weigh. Either part is Student's: the error with as many degrees of freedom as there are configurations, the chance with
-those of so few simulated runs.
+variance of the simulated runs, by their Qn (Rousseeuw and Croux, 1993), which half of them may lie anywhere without
+changing much: a run in which everything was slow is the likelihood's to weigh. Either part is Student's: the error with
+as many degrees of freedom as there are configurations, the chance with those of so few simulated runs.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import combinations
 from statistics import median
 
 from barrierlab.model.checkpoint.protocols import Protocol
 
 LEVEL = 0.95  # of either end
-SIGMAS = 1.4826  # standard deviations, of a normal distribution, in a median deviation
-EFFICIENCY = 0.37  # of a median deviation, beside a standard deviation, of a normal distribution
+QN = 2.2219  # standard deviations, of a normal distribution, in a quarter of all differences
+OF_FEW = {2: 0.399, 3: 0.994, 4: 0.512, 5: 0.844, 6: 0.611, 7: 0.857, 8: 0.669, 9: 0.872}  # Croux and Rousseeuw, 1992
+EFFICIENCY = 0.6  # of Qn of some nine values, beside a standard deviation, of a normal distribution
 TIMES = ("end to end", "start delay", "alignment", "imbalance")
 CLOCK = 1 / 12  # ms squared: of a clock of whole milliseconds
 
@@ -59,7 +61,7 @@ class ErrorTerm:
 
 @cache
 def quantile_of_runs(count: int) -> float:
-    """Return Student's quantile for the chance of so many runs: a median deviation knows as much as a third of them."""
+    """Return Student's quantile for the chance of so many runs, of which Qn knows as much as `EFFICIENCY` of them."""
     from scipy.stats import t
 
     return float(t.ppf(LEVEL, max(1.0, EFFICIENCY * (count - 1))))
@@ -67,9 +69,17 @@ def quantile_of_runs(count: int) -> float:
 
 def chance(simulated: Sequence[float]) -> float:
     """Return the variance of a further run about the median of these."""
-    middle = median(simulated)
-    scale = SIGMAS * median(abs(each - middle) for each in simulated)
-    return scale**2 * (1 + 1 / len(simulated))
+    return scale(simulated) ** 2 * (1 + 1 / len(simulated))
+
+
+def scale(values: Sequence[float]) -> float:
+    """Return Qn: the standard deviation of a normal distribution whose differences are as these; of a single one 0."""
+    count, half = len(values), len(values) // 2 + 1
+    differences = sorted(abs(a - b) for a, b in combinations(values, 2))
+    if not differences:
+        return 0.0
+    usual = count / (count + (1.4 if count % 2 else 3.8))
+    return QN * OF_FEW.get(count, usual) * differences[half * (half - 1) // 2 - 1]
 
 
 def regime(protocol: Protocol, is_saturated: bool, is_debloated: bool = False) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +27,7 @@ SAME_WORK = 0.1
 """A job's own service may differ by this share from the one calibrated on, and still be that of the same work."""
 Z_END = 1.6449  # standard deviations from the middle to either end of an interval of 90 %, of a normal distribution
 BUFFERS = "channel.*.latency_s"  # of every channel on the network
+LEAST_ALIKE = 3  # runs of a job's own kind: of fewer nobody knows how far apart they are
 GOLDEN = (5**0.5 - 1) / 2
 EVERY = "operator.*."  # of a key: that of every operator of the job
 OF_LINKS = ("channel.default.barrier_latency_s", "channel.default.unaligned_barrier_latency_s")
@@ -79,7 +80,10 @@ class ScalarCost:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The costs by name; the modes, parallelisms and places calibrated on; and what is undetermined."""
+    """The costs by name; the modes, parallelisms and places calibrated on; and what is undetermined.
+
+    `saturated` says of each run, in the order of the effects, whether an operator of it was at work all along.
+    """
 
     costs: Mapping[str, Cost]
     numbers: Mapping[str, ScalarCost]
@@ -88,6 +92,23 @@ class Profile:
     local: tuple[bool, ...]
     checkpoints: int
     undetermined: Mapping[str, str]
+    saturated: tuple[bool, ...] = ()
+
+    def alike(self, is_saturated: bool) -> Profile:
+        """Return the profile with the effects of those runs alone that were saturated, or were not, if there are some.
+
+        Where all threads sleep between records they are woken later: below saturation costs are longer.
+        """
+        places = [place for place, each in enumerate(self.saturated) if each is is_saturated]
+        if len(places) < LEAST_ALIKE or len(places) == len(self.saturated):
+            return self
+        costs = {
+            name: replace(cost, factors=tuple(cost.factors[place] for place in places))
+            if len(cost.factors) == len(self.saturated)
+            else cost
+            for name, cost in self.costs.items()
+        }
+        return replace(self, costs=costs, saturated=(is_saturated,) * len(places))
 
     def settings(self, scenario: Scenario, seed: int) -> dict[str, Any]:
         """Return the settings of one run: each cost that the job has a place for, all as in one measured run.
@@ -155,6 +176,7 @@ class Profile:
         ]
         lines += ["[calibrated]", f"modes = {json.dumps(self.modes)}", f"parallelism = {json.dumps(self.parallelism)}"]
         lines += [f"local = {json.dumps(self.local)}", f"checkpoints = {self.checkpoints}"]
+        lines += [f"saturated = {json.dumps(self.saturated)}"] if self.saturated else []
         for name, cost in self.costs.items():
             lines += ["", f"[cost.{name}]", f"sets = {json.dumps(cost.sets)}"]
             lines += [f"values_s = {json.dumps(cost.values_s)}", f"mean_s = {cost.mean_s}"]
@@ -193,6 +215,7 @@ def read_profile(path: Path) -> Profile:
             tuple(map(bool, about["local"])),
             int(about["checkpoints"]),
             {str(name): str(why) for name, why in data["undetermined"].items()},
+            tuple(map(bool, about.get("saturated", ()))),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
         what = f"the key {wrong} is missing" if isinstance(wrong, KeyError) else f"{type(wrong).__name__} {wrong}"

@@ -22,6 +22,7 @@ from barrierlab.sim.twin.calibrate import (
     differences,
     lengthened,
     observed_from,
+    slopes,
     snapshots,
     unaligned_beginnings,
     ways,
@@ -306,6 +307,56 @@ def test_runs_are_drawn_from_the_fast_to_the_slow() -> None:
     factors = [profile.costs["x"].factors[profile._run(seed)] for seed in range(1, 11)]
     assert factors[0] == 2.0
     assert set(factors[:7]) == {0.5, 1.0, 2.0, 3.0, 4.0}
+
+
+def test_runs_of_a_job_s_own_kind_are_drawn_where_there_are_some(tmp_path: Path) -> None:
+    """A saturated job would have the costs of threads that sleep between their records, 1.7 times as long."""
+    cost = Cost("x", (0.01,), 0.01, 0.01, 0.01, 9, (0.5, 2.0, 0.6, 3.0, 0.7, 1.0))
+    service = replace(cost, sets="operator.slow.service_s", factors=(1.0, 1.1))
+    kinds = (True, False, True, False, True, False)
+    profile = Profile({"x": cost, "service_slow": service}, {}, (), (), (), 0, {}, kinds)
+    assert profile.alike(True).costs["x"].factors == (0.5, 0.6, 0.7)
+    assert profile.alike(False).costs["x"].factors == (2.0, 3.0, 1.0)
+    assert profile.alike(True).costs["service_slow"] == service
+    few = replace(profile, saturated=(True, False, True, False, False, False))
+    assert few.alike(True) == few  # two say nothing of how far apart they are
+    assert replace(profile, saturated=()).alike(True).costs == profile.costs
+    path = tmp_path / "costs.toml"
+    path.write_text(profile.text())
+    assert read_profile(path) == profile
+
+
+def test_how_far_runs_are_apart_counts_once() -> None:
+    """A run ten times as slow would draw values of both runs, ten times as long: the largest of eight tasks is late."""
+    rows = (4.0, 5.0, 6.0)
+    checkpoints = [
+        tuple(ObservedCheckpoint(n, 99.0, 0.0, 0.0, (_row("a", 0, slow * rows[n % 3]),)) for n in range(30))
+        for slow in (1.0, 10.0)
+    ]
+    runs = [ObservedJob(str(each[0]), "aligned", {"a": ()}, {"a": 1}, False, {}, {}, {}, each) for each in checkpoints]
+    command = calibrate(runs).costs["command"]
+    assert command.mean_s == pytest.approx(0.0275)
+    assert command.factors == (pytest.approx(2 / 11, abs=1e-3), pytest.approx(20 / 11, abs=1e-3))
+    assert min(command.values_s) == pytest.approx(0.0275 * 0.8)
+    assert max(command.values_s) == pytest.approx(0.0275 * 1.2)
+
+
+def test_a_slow_run_with_many_bytes_does_not_make_bytes_slow() -> None:
+    """Slow runs would be taken for runs of many bytes: of one cluster a byte took three times as long, or less than
+    nothing, as the one or the other configuration was left out."""
+    random = Random(1)
+    fast, slow = (
+        [
+            (size, late + size / 1e5 + random.gauss(0.0, 0.3))
+            for size in (random.uniform(low, 3 * low) for _ in range(40))
+        ]
+        for low, late in ((1e5, 0.0), (4e5, 40.0))
+    )
+    low, middle, high = slopes([fast, slow])
+    assert low < 1e-5 < high
+    assert middle == pytest.approx(1e-5, rel=0.05)
+    assert slopes([[*fast, *slow]])[1] > 3e-5
+    assert slopes([[(1.0, 1.0), (2.0, 3.0)], [(1.0, 9.0)]]) == (2.0, 2.0, 2.0)
 
 
 def test_an_interval_narrows_with_checkpoints_and_never_hides_that_there_is_one_alone() -> None:

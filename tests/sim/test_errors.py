@@ -9,7 +9,7 @@ import pytest
 
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.sim.sweep.measured import DATA
-from barrierlab.sim.twin.errors import ErrorTerm, Residual, fit_all, fitted, kind_of, regime, text_of
+from barrierlab.sim.twin.errors import ErrorTerm, Residual, fit_all, fitted, kind_of, regime, scale, text_of
 from tests.leave_one_out import BLOCK, PAGE, judged, kept, tables
 
 
@@ -51,11 +51,19 @@ def test_few_runs_know_little_of_their_chance(runs: int) -> None:
 def test_an_interval_by_hand() -> None:
     """The chance of the runs would be left out, or counted twice."""
     assert ErrorTerm(3.0, 0.1, 5, 2.0).half_width((40.0, 40.0)) == pytest.approx(10.0)
-    chance = 1.4826 * 1.5**0.5  # the deviation of two runs, and by how much their median is off besides
+    chance = 2.2219 * 0.399 * 2.0 * 1.5**0.5  # the Qn of two runs, and by how much their median is off besides
     assert ErrorTerm(0.0, 0.0, 5, 2.0).half_width((39.0, 41.0)) == pytest.approx(6.3138 * chance, rel=1e-4)
     assert ErrorTerm(1.0, 0.0, 5, 2.0).half_width((39.0, 41.0)) ** 2 == pytest.approx(
         4 + (6.3138 * chance) ** 2, rel=1e-4
     )
+
+
+def test_a_few_slow_runs_are_not_all_there_is() -> None:
+    """One run in which everything was slow would make every interval as wide as itself."""
+    usual = [100.0, 101.0, 99.0, 102.0, 98.0, 100.5, 99.5]
+    assert scale([*usual, 103.0, 97.0]) == pytest.approx(2.2219 * 0.872 * 1.0)  # the 10th of 36 differences
+    assert scale([*usual, 1000.0, 2000.0]) < 1.6 * scale([*usual, 103.0, 97.0])
+    assert scale([5.0]) == 0.0
 
 
 def test_kinds_are_told_apart() -> None:

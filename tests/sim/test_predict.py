@@ -284,7 +284,7 @@ def test_what_no_run_says_is_taken_from_the_measured_cluster(tmp_path: Path) -> 
     remote, local = jobs.values()
     found, usual = completed(profile, load(remote, timeout)), shipped_profile(False)
     assert found.costs == {name: usual.costs[name] for name in ("snapshot", "unaligned_begin", "channel_state")}
-    assert list(found.numbers) == ["channel_state_rate"]
+    assert list(found.numbers) == ["channel_state_rate", "cores"]
     assert (
         completed(profile, load(local, timeout)).costs["channel_state"] == shipped_profile(True).costs["channel_state"]
     )
