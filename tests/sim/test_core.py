@@ -29,12 +29,12 @@ ALL = [
     ["show", str(TRACE), "--format", "svg"],
     ["witness", "diamond", "--checkpoint", "4"],
     ["import", "flink", str(ROOT / "tests/sim/flink/2.x/chained_local_saturated_aligned.json")],
+    ["calibrate", "flink_chain", "--from", str(ROOT / "sim/data/flink")],
 ]
 MISSING = [
     (["sweep", "smoke", "--out", "out/never"], "pyarrow", "sweep"),
     (["measured"], "pyarrow", "sweep"),
     (["advise", "diamond", "--mtbf", "1h"], "scipy", "sweep"),
-    (["calibrate", "flink_chain", "--from", str(ROOT / "sim/data/flink")], "scipy", "sweep"),
     (
         ["predict", "diamond", "--costs", str(ROOT / "sim/data/flink/costs_local.toml"), "--seeds", "2"],
         "scipy",
