@@ -7,6 +7,7 @@ import json
 import math
 import string
 import tempfile
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -370,9 +371,13 @@ def test_what_would_change_it_is_computed() -> None:
     assert answer.sentence.count("the same in 5 runs") == 1
 
 
-def test_a_budget_ends_what_is_computed_beside_the_runs() -> None:
+def test_a_budget_ends_what_is_computed_beside_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question would go on for minutes after its budget."""
-    question = question_of("Q9")
+    monkeypatch.setattr(sim_advise_simulated, "FAILURES", 2)
+    monkeypatch.setattr(sim_ask_analyses, "SEEDS", range(1, 3))
+    monkeypatch.setattr(sim_ask_analyses, "BATCH", 2)
+    monkeypatch.setattr(sim_ask_bench, "BATCH", 2)
+    question = replace(question_of("Q9"), checkpoints=5)
     own = bench(question)
     asked = 0
 
