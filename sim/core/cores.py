@@ -34,7 +34,7 @@ class Cores:
         self._changes: list[tuple[int, int, str]] = []  # a task begins, or ends, what takes as long as it takes
 
     def done_ns(self) -> float:
-        """Return how far work has come that was at work all along, in nanoseconds of a core."""
+        """Return how much a task that has been at work since the start would have done, in nanoseconds of a core."""
         now = self._clock.now
         while self._changes and self._changes[0][0] <= now:
             at_ns, change, task = heappop(self._changes)
@@ -44,7 +44,7 @@ class Cores:
         return self._done_ns
 
     def work(self, task: str, work_ns: int, besides_ns: int, finish: Callable[[int], None]) -> None:
-        """Let a task do work on them, and something besides that takes as long as it takes.
+        """Do work of a task on the cores, and something besides, which no other task makes longer.
 
         `finish` is called when both are done, with how much longer that was than for a task that is alone at work.
         """
@@ -67,13 +67,13 @@ class Cores:
         self._clock.after(work_ns + besides_ns, look)
 
     def occupy(self, task: str, at_ns: int, taken_ns: int) -> None:
-        """Let a task be at work, now or later, for as long as it takes, whoever else is."""
+        """Count a task as at work from a time on, for a time that no other task makes longer."""
         if taken_ns:
             heappush(self._changes, (at_ns, 1, task))
             heappush(self._changes, (at_ns + taken_ns, -1, task))
 
     def later(self, task: str, at_ns: int, work_ns: int) -> int:
-        """Return how long work takes that begins later, beside what else is known by now to be at work then."""
+        """Return how long work that begins later takes, beside the tasks that are known by now to be at work then."""
         beside = Counter[str]()
         for change_ns, change, name in self._changes:
             beside[name] += change if change_ns <= at_ns else 0
