@@ -76,6 +76,12 @@ def _moves(bench: Bench, base: Changes, value: Callable[..., float | None], othe
     return moved
 
 
+def _mean(bench: Bench, changes: Changes, measure: str, most: int = MOST) -> Number:
+    """Return the mean of a measure with changes."""
+    unit, value = _measure(measure)
+    return bench.replicate([changes], value, unit, least=0.0, most=most)
+
+
 def _grows(facts: Sequence[Facts]) -> bool:
     """Return whether most runs are of no steady state."""
     return 2 * sum(f.steady == NOT_STATIONARY for f in facts) > len(facts)
@@ -100,10 +106,7 @@ def _closed(bench: Bench, changes: Changes, names: Mapping[str, str]) -> dict[st
 
 def mean(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     """Give the means of some measures, and closed forms beside them. Cases: ``steady``, ``growing``."""
-    numbers: dict[str, Number | str] = {}
-    for name, measure in options["numbers"].items():
-        unit, value = _measure(measure)
-        numbers[name] = bench.replicate([{}], value, unit, least=0.0)
+    numbers: dict[str, Number | str] = {name: _mean(bench, {}, measure) for name, measure in options["numbers"].items()}
     facts = bench.facts({}, SEEDS)
     numbers |= _others(bench, {}, options)
     numbers |= _words(facts, options.get("words", {}))
@@ -127,29 +130,34 @@ def _others(bench: Bench, base: Changes, options: Mapping[str, Any]) -> dict[str
     return found
 
 
+WAYS: dict[str, Callable[[float, float], float | None]] = {
+    "a": lambda a, b: a,
+    "b": lambda a, b: b,
+    "difference": lambda a, b: b - a,
+    "ratio": lambda a, b: b / a if a else 1.0 if b == a else None,
+}
+"""By name: what is made of a measure of two variants."""
+
+
+def _paired(way: str, measure: Measure, first: Facts, second: Facts) -> float | None:
+    a, b = measure(first), measure(second)
+    return None if a is None or b is None else WAYS[way](a, b)
+
+
 def compare(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     """Compare two variants seed by seed. Cases: ``more``, ``less``, ``same``: the first number of the second variant.
 
     `numbers` are tables: `measure`, and `as`: ``a``, ``b``, ``difference`` (b - a), ``ratio`` (b / a).
     """
     variants = [options["a"], options["b"]]
-    ways: dict[str, Callable[[float, float], float | None]] = {
-        "a": lambda a, b: a,
-        "b": lambda a, b: b,
-        "difference": lambda a, b: b - a,
-        "ratio": lambda a, b: b / a if a else 1.0 if b == a else None,
-    }
-
-    def value(way: str, measure: Measure, first: Facts, second: Facts) -> float | None:
-        a, b = measure(first), measure(second)
-        return None if a is None or b is None else ways[way](a, b)
-
     numbers: dict[str, Number | str] = {}
     for name, each in options["numbers"].items():
         unit, measure = _measure(each["measure"])
         way = each["as"]
         least = -inf if way == "difference" else 0.0
-        numbers[name] = bench.replicate(variants, partial(value, way, measure), "x" if way == "ratio" else unit, least)
+        numbers[name] = bench.replicate(
+            variants, partial(_paired, way, measure), "x" if way == "ratio" else unit, least
+        )
     for which, changes in zip("ab", variants, strict=True):
         numbers |= _closed(bench, changes, options.get(f"closed_{which}", {}))
     numbers |= _others(bench, {}, options)
@@ -161,7 +169,7 @@ def compare(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     same = 1.0 if each["as"] == "ratio" else 0.0
     low, high = (first.at if each is None else each for each in (first.low, first.high))
     case = "more" if low > same else "less" if high < same else "same"
-    moved = partial(value, each["as"], _measure(each["measure"])[1])
+    moved = partial(_paired, each["as"], _measure(each["measure"])[1])
     found = Analysed(numbers, case, _moves(bench, variants[0], moved, variants[1:]))
     found.numbers |= _words(bench.facts(variants[0], SEEDS), options.get("words", {}))
     return found
@@ -207,6 +215,14 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
             return bench.values(variants, gap, seeds)
         return bench.values(variants, gap, seeds)
 
+    def others(at_root: Changes | None) -> dict[str, Number]:
+        found = {}
+        for name, each in options.get("others", {}).items():
+            begin = at_root if each.get("root") else base
+            if begin is not None:
+                found[name] = _mean(bench, {**begin, **each.get("at", {})}, each["measure"])
+        return found
+
     seen: dict[float, float] = {}
 
     def height(x: float) -> float:
@@ -222,12 +238,7 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     if height(begin) * height(end) > 0:
         case = "above" if height(begin) > 0 else "below"
         number = Number(low if case == "above" else high, None, None, options.get("unit", ""), BATCH)
-        ends: dict[str, Number | str] = {options["as"]: number}
-        for name, each in options.get("others", {}).items():
-            if not each.get("root"):
-                u, m = _measure(each["measure"])
-                ends[name] = bench.replicate([{**base, **each.get("at", {})}], m, u, least=0.0)
-        return Analysed(ends, case, None, rows, [])
+        return Analysed({options["as"]: number, **others(None)}, case, None, rows, [])
     if is_whole:
         root, right = _neighbours(height, low, high)
         left = root
@@ -247,27 +258,14 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
                 near = _root(lambda x: fmean(gaps(x, SEEDS, changes)), begin, end)
         return [back(near - each / slope) for each in gaps(near, seeds, changes)]
 
-    values = roots({})
-    for first in range(BATCH + 1, MOST + 1, BATCH):
-        number = mean_of(values, options.get("unit", ""))
-        if number.high is not None and number.high - number.at <= bench.precision * abs(number.at):
-            break
-        try:
-            values += roots({}, range(first, first + BATCH))
-        except OutOfTimeError:
-            bench.cut_short = True
-            break
-    numbers: dict[str, Number | str] = {options["as"]: mean_of(values, options.get("unit", ""))}
+    mean = partial(mean_of, unit=options.get("unit", ""))
+    values = bench.until_precise(partial(roots, {}), mean)
+    numbers: dict[str, Number | str] = {options["as"]: mean(values)}
     per = options.get("per")
     if per:  # what a step of the lever is worth at the root
         numbers["slope"] = Number(slope * per, None, None, unit, BATCH)
-    for name, each in options.get("numbers", {}).items():
-        u, m = _measure(each)
-        numbers[name] = bench.replicate([variant(root)], m, u, least=0.0)
-    for name, each in options.get("others", {}).items():
-        u, m = _measure(each["measure"])
-        changes = {**(variant(root) if each.get("root") else base), **each.get("at", {})}
-        numbers[name] = bench.replicate([changes], m, u, least=0.0)
+    numbers |= {name: _mean(bench, variant(root), each) for name, each in options.get("numbers", {}).items()}
+    numbers |= others(variant(root))
     numbers |= _closed(bench, variant(root), options.get("closed", {}))
     rows = [{lever: back(x), "gap": seen[x]} for x in sorted(seen)]
     found = Analysed(numbers, "found", roots, rows)
@@ -306,27 +304,12 @@ def quantile(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     Cases: ``steady``, ``growing``; ``helps`` and ``useless`` in place of steady if the timeout that the scenario has
     is shorter, or not.
     """
-    from barrierlab.sim.sweep.analyse import quantile_ranks
-
     q = options["quantile"]
     changes = options.get("at", {})
-    most = 4 * BATCH
-    facts: list[Facts] = []
-    for first in range(1, most + 1, BATCH):
-        try:
-            facts += bench.facts(changes, range(first, first + BATCH))
-        except OutOfTimeError:
-            if not facts:
-                raise
-            bench.cut_short = True
-            break
-        number = _quantile_of(facts, q, quantile_ranks)
-        if number.high is not None and number.high - number.at <= bench.precision * number.at:
-            break
-    number = _quantile_of(facts, q, quantile_ranks)
+    facts = bench.until_precise(partial(bench.facts, changes), partial(_quantile_of, q=q), most=4 * BATCH)
+    number = _quantile_of(facts, q)
     numbers: dict[str, Number | str] = {options["as"]: number}
-    for name, other in options.get("quantiles", {}).items():
-        numbers[name] = _quantile_of(facts, other, quantile_ranks)
+    numbers |= {name: _quantile_of(facts, other) for name, other in options.get("quantiles", {}).items()}
     for name, measure in options.get("numbers", {}).items():
         unit, value = _measure(measure)
         numbers[name] = mean_of([v for f in facts if (v := value(f)) is not None], unit, least=0.0)
@@ -378,13 +361,15 @@ def _sorted_at(values: Sequence[float], q: float) -> float:
     return float(at(values, q))
 
 
-def _quantile_of(facts: Sequence[Facts], q: float, ranks: Callable[..., tuple[int, int]]) -> Number:
+def _quantile_of(facts: Sequence[Facts], q: float) -> Number:
+    from barrierlab.sim.sweep.analyse import quantile_ranks
+
     values = sorted(each for f in facts for each in f.durations_ms)
     if not values:
         raise NothingToSayError("no run gives a number: no checkpoint completed")
     at = _sorted_at(values, q)
     spread = sum((sum(v <= at for v in f.durations_ms) - q * len(f.durations_ms)) ** 2 for f in facts)
-    low, high = ranks(len(values), q, len(facts), spread)
+    low, high = quantile_ranks(len(values), q, len(facts), spread)
     return Number(at, values[low - 1] if low else None, values[high - 1] if high else None, "ms", len(facts))
 
 
@@ -404,12 +389,8 @@ def growth(bench: Bench, options: Mapping[str, Any]) -> Analysed:
             return None
         return float(linregress([log(p) for p in points], [log(each or 1.0) for each in found]).slope)
 
-    numbers: dict[str, Number | str] = {}
-    first: Callable[..., float | None] | None = None
-    for name, each in options["numbers"].items():
-        value = partial(exponent, _measure(each)[1])
-        first = first or value
-        numbers[name] = bench.replicate(variants, value, "")
+    exponents = {name: partial(exponent, _measure(each)[1]) for name, each in options["numbers"].items()}
+    numbers: dict[str, Number | str] = {name: bench.replicate(variants, value, "") for name, value in exponents.items()}
     rows = []
     for value, changes in zip(points, variants, strict=True):
         row: Cells = {lever: value}
@@ -424,8 +405,7 @@ def growth(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         numbers[name] = Number(at_end[each] or 0.0, None, None, _measure(each)[0] if each in MEASURES else "", BATCH)
 
     def moved(changes: Changes) -> list[float]:
-        assert first is not None
-        return bench.values([{**v, **changes} for v in variants], first, SEEDS)
+        return bench.values([{**v, **changes} for v in variants], next(iter(exponents.values())), SEEDS)
 
     return Analysed(numbers, "found", moved, rows)
 
@@ -476,7 +456,7 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
             return []
 
     best = {"checkpoint.interval_s": float(f"{first.interval_s:.6g}")}
-    numbers["duration"] = bench.replicate([best], _measure("duration")[1], "ms", least=0.0, most=BATCH)
+    numbers["duration"] = _mean(bench, best, "duration", most=BATCH)
     curve = [first.interval_s * by for by in INTERVALS]
     rows: list[Cells] = [{"interval_s": at, "lost": 1 - utilisation_at(pieces, mtbf_s, at)} for at in curve]
     notes = []
@@ -489,12 +469,9 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         at_best = points[len(points) // 2]
         lost, half = 1 - at_best.utilisation, at_best.half_width
         numbers["simulated"] = Number(lost, max(lost - half, 0.0), lost + half, "%", BATCH)
-    except NoAdviceError as none:
+    except (NoAdviceError, OutOfTimeError) as none:
         numbers["simulated"] = "not done"
-        notes.append(str(none))
-    except OutOfTimeError:
-        numbers["simulated"] = "not done"
-        notes.append("not simulated: the budget was used up")
+        notes.append(str(none) or "not simulated: the budget was used up")
     return Analysed(numbers, "bound" if first.limit else "found", moved, rows, notes)
 
 
@@ -525,7 +502,7 @@ def barriers(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     numbers: dict[str, Number | str] = {}
     shares: dict[str, float] = {}
     for name, changes in variants.items():
-        share = bench.replicate([changes], _measure("complete_share")[1], "%", least=0.0)
+        share = _mean(bench, changes, "complete_share")
         shares[name] = share.at
         numbers[f"{name}_share"] = share
         row: Cells = {"barrier": name, "share": share.at}
@@ -537,14 +514,8 @@ def barriers(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     of_use = [name for name in variants if shares[name] >= ENOUGH]
     chosen = next(iter(of_use), "none")
     if {"timestamp", "latest"} <= set(of_use) and chosen == "timestamp":
-        skew = _measure("skew_p99")[1]
-        pair = [variants["timestamp"], variants["latest"]]
-
-        def saved(one: Facts, other: Facts) -> float | None:
-            a, b = skew(one), skew(other)
-            return None if a is None or b is None else b - a
-
-        difference = bench.replicate(pair, saved, "ms")
+        saved = partial(_paired, "difference", _measure("skew_p99")[1])
+        difference = bench.replicate([variants["timestamp"], variants["latest"]], saved, "ms")
         numbers["saved_skew"] = difference
         chosen = "timestamp" if difference.low is not None and difference.low > 0 else "latest"
     for name in BARRIERS:  # a sentence may name one that is not possible
@@ -564,7 +535,7 @@ def barriers(bench: Bench, options: Mapping[str, Any]) -> Analysed:
 
 def _number_or_none(bench: Bench, changes: Changes, measure: str) -> Number | None:
     try:
-        return bench.replicate([changes], _measure(measure)[1], _measure(measure)[0], least=0.0, most=2 * BATCH)
+        return _mean(bench, changes, measure, most=2 * BATCH)
     except NothingToSayError:
         return None
 

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from statistics import fmean, stdev
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from barrierlab.model.errors import InputError
 from barrierlab.sim.ask.facts import Facts, facts_of
@@ -25,6 +26,7 @@ CONFIDENCE = 0.95
 BATCH = 5  # runs before there is an interval, as in sweeps, and that many more while it is too wide
 MOST = 40  # runs of one setting: an interval that is too wide then is given as it is
 MOST_STEPS = 2_000_000  # of one run: some twenty seconds
+T = TypeVar("T")
 Call = tuple[str, Mapping[str, Any], int, bool]
 """A run: what `load` takes, settings, seed, and whether the digest of its journal is wanted."""
 
@@ -246,6 +248,29 @@ class Bench:
         found = (value(*facts) for facts in zip(*by_variant, strict=True))
         return [each for each in found if each is not None]
 
+    def until_precise(
+        self, more: Callable[[range], Sequence[T]], number: Callable[[list[T]], Number], most: int = MOST
+    ) -> list[T]:
+        """Return what `more` gives of batches of seeds, until their number is precise, or `most` seeds are used.
+
+        Where the budget ends that, it is what there is by then.
+        """
+        found: list[T] = []
+        for first in range(1, most + 1, BATCH):
+            try:
+                found += more(range(first, first + BATCH))
+            except OutOfTimeError:
+                if not found:
+                    raise
+                self.cut_short = True
+                break
+            if not found:
+                break
+            so_far = number(found)
+            if so_far.high is not None and so_far.high - so_far.at <= self.precision * abs(so_far.at):
+                break
+        return found
+
     def replicate(
         self,
         variants: Sequence[Changes],
@@ -261,23 +286,11 @@ class Bench:
         NothingToSayError
             If no run has one.
         """
-        values: list[float] = []
-        for first in range(1, most + 1, BATCH):
-            try:
-                values += self.values(variants, value, range(first, first + BATCH))
-            except OutOfTimeError:
-                if not values:
-                    raise
-                self.cut_short = True
-                break
-            if not values:
-                break
-            number = mean_of(values, unit, least=least)
-            if number.high is not None and number.high - number.at <= self.precision * abs(number.at):
-                break
+        mean = partial(mean_of, unit=unit, least=least)
+        values = self.until_precise(partial(self.values, variants, value), mean, most)
         if not values:
             raise NothingToSayError("no run gives a number: no checkpoint completed, or what it is compared with is 0")
-        return mean_of(values, unit, least=least)
+        return mean(values)
 
 
 class QuestionError(InputError):
