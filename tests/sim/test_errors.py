@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from statistics import median
 
@@ -9,8 +10,20 @@ import pytest
 
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.sim.sweep.measured import DATA
-from barrierlab.sim.twin.errors import ErrorTerm, Residual, fit_all, fitted, kind_of, regime, scale, text_of
-from tests.leave_one_out import BLOCK, PAGE, judged, kept, tables
+from barrierlab.sim.twin.errors import (
+    ErrorTerm,
+    Residual,
+    UsualChance,
+    family_of,
+    fit_all,
+    fitted,
+    kind_of,
+    regime,
+    scale,
+    text_of,
+    usual_chance,
+)
+from tests.leave_one_out import BLOCK, HEADLINES, PAGE, judged, kept, tables
 
 
 def test_the_shipped_errors_are_what_the_kept_residuals_say() -> None:
@@ -46,6 +59,58 @@ def test_few_runs_know_little_of_their_chance(runs: int) -> None:
         simulated = [random.gauss(100.0, 1.0) for _ in range(runs)]
         inside += abs(random.gauss(100.0, 1.0) - median(simulated)) <= term.half_width(simulated)
     assert inside / 1500 == pytest.approx(0.9, abs=0.03)
+
+
+@pytest.mark.parametrize(("spread", "freedom"), [(0.0, (10.0, 1000.0)), (0.7, (1.0, 3.0))])
+def test_runs_of_one_figure_are_judged_beside_those_of_its_like(spread: float, freedom: tuple[float, float]) -> None:
+    """Seven runs that come out close together would make a narrow interval, though those of all others are apart."""
+    random = Random(2)
+    figures = []
+    for _ in range(300):
+        size = random.choice((10.0, 1000.0))
+        own = 0.05 * size * math.exp(random.gauss(0.0, spread))
+        figures.append([random.gauss(size, own) for _ in range(7)])
+    usual = usual_chance(figures)
+    assert freedom[0] <= usual.freedom <= freedom[1]
+    if not spread:
+        assert usual.share == pytest.approx(0.05 * (8 / 7) ** 0.5, rel=0.1)
+        moderated = [ErrorTerm(0.0, 0.0, 9, 1.0, usual).half_width(each) for each in figures]
+        alone = [ErrorTerm(0.0, 0.0, 9, 1.0).half_width(each) for each in figures]
+        assert median(moderated) < 0.8 * median(alone)
+        inside = [
+            abs(random.gauss(10.0 if each[0] < 100 else 1000.0, 0.5 if each[0] < 100 else 50.0) - median(each)) <= half
+            for each, half in zip(figures, moderated, strict=True)
+        ]
+        assert sum(inside) / 300 == pytest.approx(0.9, abs=0.04)
+
+
+def test_little_is_usual() -> None:
+    """Two figures would say what is usual, and one that is nothing would be divided by itself."""
+    assert usual_chance([[9.0, 10.0, 11.0]] * 2) == UsualChance()
+    assert usual_chance([[0.0, 0.0, 1.0]] * 9) == UsualChance()
+    assert UsualChance(0.1, 4.0).moderated([0.0, 0.0, 1.0]) == UsualChance().moderated([0.0, 0.0, 1.0])
+    assert UsualChance().moderated([5.0]) == (0.0, 1.0)
+    assert UsualChance(0.1, 4.0).moderated([50.0]) == (pytest.approx(25.0), 4.0)
+
+
+def test_others_of_a_family_count_as_one_configuration() -> None:
+    """Many figures of another kind would outvote the few of a figure's own, or say nothing where there are none."""
+    own = [Residual("end to end: x, a", str(number), (100.0, 100.0), 101.0) for number in range(4)]
+    others = [Residual("end to end: x, b", str(number), (100.0, 100.0), 300.0) for number in range(50)]
+    alone, beside, without = fitted(own), fitted(own, others), fitted([], others)
+    widths = [each.half_width((100.0, 100.0)) for each in (alone, beside, without)]
+    assert (alone.configurations, beside.configurations, without.configurations) == (4, 5, 1)
+    assert widths == sorted(widths)
+    assert (beside.floor**2 + (100 * beside.share) ** 2) ** 0.5 == pytest.approx((200**2 / 5) ** 0.5, rel=0.1)
+
+
+def test_families_are_of_a_statistic_and_a_way_to_align() -> None:
+    """A steady aligned duration would have the width of an unaligned one, or bytes that of times."""
+    assert family_of("end to end: aligned, saturated, debloated") == family_of("end to end: aligned, saturated")
+    assert family_of("end to end: unaligned, below saturation") == family_of("end to end: below saturation")
+    apart = ["end to end: aligned, saturated", "end to end: timeout, saturated", "end to end: unaligned, saturated"]
+    apart += ["end to end: below saturation", "persisted: unaligned, saturated"]
+    assert len({family_of(each) for each in apart}) == 5
 
 
 def test_an_interval_by_hand() -> None:
@@ -87,6 +152,9 @@ def test_nine_of_ten_figures_are_inside() -> None:
     rows = judged(kept())
     assert len(rows) > 700
     assert 0.80 <= sum(inside for _, _, inside in rows) / len(rows) <= 0.97
+    headlines = [half / row.predicted for row, half, _ in rows if row.kind.startswith(HEADLINES)]
+    assert len(headlines) == 57
+    assert median(headlines) <= 0.15
     first = [each for each in rows if not each[0].configuration.startswith("second ")]
     waits = [
         (row, half)
