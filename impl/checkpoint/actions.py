@@ -11,14 +11,14 @@ from barrierlab.impl.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Triggered:
-    """A checkpoint begins: first of what its trigger answers. Its store's attempt begins here, too."""
+    """A checkpoint begins: the first action of its trigger. Its store's attempt begins here, too."""
 
     checkpoint_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Inject:
-    """Leave this command at the injector of this source."""
+    """Hand this command to the injector of this source."""
 
     source: str
     command: InjectBarrierCommand
@@ -26,7 +26,7 @@ class Inject:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Every part is durable and every sink has prepared: write the manifest now, and tell the coordinator how it ended.
+    """Write the manifest now and report the result: every part is durable, and every sink has prepared.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """Tell this task that the checkpoint is complete: a sink commits what it prepared up to there (rule 20)."""
+    """Notify this task that the checkpoint is complete: a sink commits what it prepared for it and before (rule 20)."""
 
     task: str
     checkpoint_id: int
@@ -57,7 +57,7 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class AbortTask:
-    """Tell this task that the checkpoint, and every older one, is aborted."""
+    """Notify this task that the checkpoint, and every older one, is aborted."""
 
     task: str
     checkpoint_id: int

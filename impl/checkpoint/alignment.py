@@ -43,7 +43,8 @@ MAX_INPUTS = 128
 
 @dataclass(frozen=True, slots=True)
 class BarrierAlignerConfig:
-    """The number of inputs, and how much may wait. Limits are inclusive: the limit itself is allowed (protocol rule 7).
+    """The number of inputs, and how much they may buffer. Limits are inclusive: the limit itself is allowed (protocol
+    rule 7).
 
     Attributes
     ----------
@@ -82,7 +83,7 @@ def _check_id(checkpoint_id: int) -> None:
 
 
 class AlignmentAction(Enum):
-    """The caller's duty with the message it gave, or got from `drain_next`."""
+    """The action that the caller takes with the message that it offered, or got from `drain_next`."""
 
     PASS_THROUGH = "apply the event"
     WATERMARK_PASS_THROUGH = "apply the watermark"
@@ -97,8 +98,7 @@ class AlignmentAction(Enum):
 
 
 class UnalignedAction(Enum):
-    """The further answers of `impl.checkpoint.unaligned.UnalignedCheckpointer`; here because both are one answer's
-    type."""
+    """The further actions of `UnalignedCheckpointer`, defined here because `AlignerAction` has both."""
 
     TAKE_SNAPSHOT = "snapshot at once, forward `machine.barrier` ahead of everything, begin_recording"
     SWITCHED = "keep the message: over the limit in bytes. Do as for TAKE_SNAPSHOT, drain, and offer it again"
@@ -126,7 +126,7 @@ _OUT_OF_BYTES: Final = Room.OUT_OF_BYTES
 
 @dataclass(frozen=True, slots=True)
 class BarrierAlignerMetrics:
-    """The metrics that the document lists; events only, and time in nanoseconds.
+    """The metrics that the document lists: they count events, and times are in nanoseconds.
 
     An alignment lasts from the first barrier of a checkpoint to its last, aligned or unaligned.
     """
@@ -278,7 +278,7 @@ class BarrierAligner:
     # The decisions. An aligner of another protocol, or one that is broken on purpose, overrides these and no others.
 
     def buffer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
-        """Put `message` behind what its input buffers, unless that passes a limit (protocol rule 7)."""
+        """Buffer `message` on its input, unless that exceeds a limit (protocol rule 7)."""
         room = self.inputs.add(input_id, message)
         if room is _ENOUGH:
             return _BUFFERED
@@ -287,12 +287,12 @@ class BarrierAligner:
         return _REFUSED
 
     def over_limit(self, current: CheckpointBarrier) -> AlignerAction:
-        """Buffering one message more would pass the limit in bytes (protocol rule 7)."""
+        """Decide what happens when one message more would exceed the limit in bytes (protocol rule 7)."""
         self.abort_here(current.checkpoint_id, Reason.BUFFER_LIMIT)
         return _REFUSED
 
     def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
-        """Protocol rule 6. The input is not blocked; it waits from here on if the barrier counts."""
+        """Handle a barrier of an unblocked input (protocol rule 6); the input blocks if the barrier counts."""
         current = self.barrier
         if current is None:
             checkpoint_id: int = barrier.checkpoint_id
@@ -323,7 +323,9 @@ class BarrierAligner:
         return _BLOCKED if len(blocked) < inputs.open_count else self.all_in(now_ns)
 
     def repeated(self, barrier: CheckpointBarrier, current: CheckpointBarrier) -> AlignmentAction:
-        """A barrier up to the current one that adds nothing, unless it contradicts the current one (A-16)."""
+        """Handle a barrier that is not newer than the current one: it adds nothing, but may contradict the current one
+        (A-16).
+        """
         if barrier.checkpoint_id < current.checkpoint_id or barrier == current:
             return _IGNORED
         if self.mixes_flags and barrier.epoch == current.epoch:
@@ -333,28 +335,28 @@ class BarrierAligner:
         return _ABORTED
 
     def all_in(self, now_ns: int) -> AlignmentAction:
-        """The last barrier, or end, of the current checkpoint has come, and nothing is recorded."""
+        """Complete the alignment: the last barrier, or end, is in, and nothing is recorded."""
         self.triggered = True
         if now_ns - self._first_ns > self.max_alignment_duration_ns:
             self.note_duration(now_ns)
         return _TRIGGER
 
     def on_end(self, input_id: int, now_ns: int) -> AlignerAction:
-        """Protocol rule 13: a closed input has delivered, for the current and for every later id."""
+        """Handle an end: a closed input counts as delivered, for the current and every later id (protocol rule 13)."""
         self.inputs.close(input_id)
         if self.barrier is None or len(self.inputs.blocked) < self.inputs.open_count:
             return _ENDED
         return self.all_in(now_ns)
 
     def on_cancel(self, input_id: int, cancel: CancelBarrier, now_ns: int) -> AlignerAction:
-        """Protocol rule 10."""
+        """Handle a cancel (protocol rule 10)."""
         if self._is_closed(cancel.checkpoint_id):
             return _IGNORED
         self.abort_here(cancel.checkpoint_id, Reason.CANCELLED)
         return _ABORTED
 
     def terminate(self, checkpoint_id: int) -> None:
-        """Nothing is under way any more, completed or aborted; what was buffered is drained from here on."""
+        """End the current checkpoint, completed or aborted; the buffered messages are drained from now on."""
         self.last_terminated_id = checkpoint_id
         self.barrier = None
         self.triggered = False
@@ -365,7 +367,7 @@ class BarrierAligner:
     # Steps that decisions are made of.
 
     def step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
-        """Return what a message does, other than an event, whose turn it is."""
+        """Process a message that is not an event and is next in order; return the action."""
         if type(message) is CheckpointBarrier:
             return self.on_barrier(input_id, message, now_ns)
         if type(message) is Watermark:
@@ -377,12 +379,12 @@ class BarrierAligner:
         raise UnknownMessageError(message)
 
     def abort_here(self, checkpoint_id: int, reason: Reason) -> None:
-        """Abort by a decision of this task, whatever is under way: `aborts` has it."""
+        """Abort by a decision of this task and add the abort to `aborts`."""
         self.aborts.append((checkpoint_id, reason))
         self.terminate(checkpoint_id)
 
     def note_duration(self, now_ns: int) -> None:
-        """Note how long the alignment took, at its last barrier or end."""
+        """Record the duration of the alignment, at its last barrier or end."""
         took_ns = now_ns - self._first_ns
         if took_ns > self.max_alignment_duration_ns:
             self.max_alignment_duration_ns = took_ns
@@ -404,7 +406,7 @@ class BarrierAligner:
     # How a checkpoint ends.
 
     def complete_alignment(self) -> None:
-        """The snapshot is taken and the barrier forwarded: drains what is buffered.
+        """Complete the checkpoint: the snapshot is taken, the barrier forwarded, and the buffer may drain.
 
         Raises
         ------
@@ -418,7 +420,7 @@ class BarrierAligner:
         self.terminate(barrier.checkpoint_id)
 
     def fail_alignment(self, reason: Reason = Reason.SNAPSHOT_FAILED) -> tuple[int, Reason]:
-        """The snapshot failed (protocol rule 9): drains what is buffered; the caller declines and sends the cancel.
+        """Fail the checkpoint (protocol rule 9): the buffer may drain; the caller declines and sends the cancel.
 
         Returns
         -------
@@ -437,7 +439,7 @@ class BarrierAligner:
         return barrier.checkpoint_id, reason
 
     def abort(self, checkpoint_id: int, reason: Reason) -> bool:
-        """The coordinator aborts `checkpoint_id`, and with it all that is older (protocol rule 10).
+        """Abort `checkpoint_id` and every older checkpoint, by order of the coordinator (protocol rule 10).
 
         Returns
         -------
@@ -466,7 +468,7 @@ class BarrierAligner:
     # What was buffered.
 
     def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, AlignerAction] | None:
-        """Take one buffered message that may go, round robin over the inputs, and step it again (protocol rule 8).
+        """Take one buffered message, round robin over the inputs, and process it (protocol rule 8).
 
         Returns
         -------
@@ -482,7 +484,7 @@ class BarrierAligner:
         return input_id, message, self.step(input_id, message, now_ns)
 
     def drain_runs(self) -> list[tuple[int, deque[StreamMessage]]]:
-        """All that may go, as whole queues, if they hold nothing but events; otherwise nothing.
+        """Take all that may drain, as whole queues, if they hold events alone; otherwise nothing.
 
         The fast path: no message is touched. An empty list says to call `drain_next` until that gives None.
         """
@@ -509,7 +511,7 @@ class BarrierAligner:
     # Time.
 
     def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
-        """Say when `checkpoint_id` was triggered: its deadline counts from there (protocol rule 11).
+        """Record when `checkpoint_id` was triggered: its deadline counts from then (protocol rule 11).
 
         A checkpoint of which that is never said counts from its first barrier here.
         """
@@ -521,18 +523,18 @@ class BarrierAligner:
         return self.expires_ns()
 
     def trigger_noted_ns(self, checkpoint_id: int) -> int | None:
-        """Return when `checkpoint_id` was triggered, as `note_trigger` has it; None if that does not."""
+        """Return when `checkpoint_id` was triggered, as recorded by `note_trigger`, or None."""
         return self._triggers_ns.get(checkpoint_id)
 
     def waits_since_ns(self) -> int | None:
-        """Return when the checkpoint that waits for barriers was triggered; None if none does."""
+        """Return when the checkpoint that waits for barriers was triggered, or None."""
         barrier = self.barrier
         if barrier is None or self.triggered:
             return None
         return self._triggers_ns.get(barrier.checkpoint_id, self._first_ns)
 
     def expires_ns(self) -> int | None:
-        """Return when the current checkpoint is aborted unless its barriers are in."""
+        """Return the deadline of the current checkpoint."""
         triggered_ns = self.waits_since_ns()
         return None if triggered_ns is None else triggered_ns + self.config.alignment_timeout_ns
 
@@ -546,7 +548,7 @@ class BarrierAligner:
         return True
 
     def check_timeout(self, now_ns: int) -> int | None:
-        """For how long the current checkpoint has been under way, if that is its timeout or more; else None."""
+        """Return how long the current checkpoint has been pending if that is its timeout or more; else None."""
         deadline_ns = self.expires_ns()
         if deadline_ns is None or now_ns < deadline_ns:
             return None
@@ -556,12 +558,12 @@ class BarrierAligner:
 
     @property
     def size_of(self) -> Callable[[StreamMessage], int]:
-        """The measure of a message in bytes."""
+        """The function that gives the size of a message in bytes."""
         return self.inputs.size_of
 
     @property
     def can_drain(self) -> bool:
-        """Return whether `drain_next` has something to give."""
+        """Return whether `drain_next` would return a message."""
         return bool(self.inputs.ready)
 
     def is_aligning(self) -> bool:
@@ -624,7 +626,7 @@ class BarrierAligner:
     # Capture and restore.
 
     def capture(self) -> Hashable:
-        """All that `restore` needs, as a value."""
+        """Return the state as a value for `restore`."""
         return (
             self.barrier,
             self.last_terminated_id,
@@ -637,7 +639,7 @@ class BarrierAligner:
         )
 
     def restore(self, value: Hashable) -> None:
-        """Be as the aligner of the same configuration was that gave `value`."""
+        """Restore what `capture` of an aligner of the same configuration returned."""
         (
             self.barrier,
             self.last_terminated_id,

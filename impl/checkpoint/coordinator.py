@@ -112,7 +112,7 @@ class PendingCheckpoint:
         self.publishing = publishing
 
     def sorted_parts(self) -> tuple[Acknowledge, ...]:
-        """By task name."""
+        """Return the parts, sorted by task name."""
         return tuple(self.parts[task] for task in sorted(self.parts))
 
 
@@ -226,7 +226,7 @@ class CheckpointCoordinator:
         return (Triggered(checkpoint_id), *injects)
 
     def _begin(self, now_ns: int) -> int:
-        """A new checkpoint; the final snapshot of a task that has finished is its part of it."""
+        """Add a pending checkpoint; the final snapshot of a finished task is its part."""
         checkpoint_id = self._next_id
         self._next_id += 1
         self._triggered_ns = now_ns
@@ -236,11 +236,11 @@ class CheckpointCoordinator:
         return checkpoint_id
 
     def request(self, now_ns: int) -> Actions:
-        """A periodic injector asks (protocol rule 2): the same as `trigger`, so it may be refused."""
+        """Trigger for a periodic injector (protocol rule 2); as `trigger`, it may be refused."""
         return self.trigger(now_ns)
 
     def stop_scheduler(self) -> None:
-        """No more triggers by the interval; what is pending goes on (Flink: `stopCheckpointScheduler`)."""
+        """Stop triggers by the interval; pending checkpoints continue (Flink: `stopCheckpointScheduler`)."""
         self.scheduling = False
 
     def _refusal(self, now_ns: int) -> Reason | None:
@@ -291,7 +291,7 @@ class CheckpointCoordinator:
         return min(deadlines, default=None)
 
     def on_time(self, now_ns: int) -> Actions:
-        """Give up what is too late by now, then begin what is due."""
+        """Abort checkpoints whose deadline has passed, then trigger what is due."""
         actions: Actions = ()
         for checkpoint_id, pending in list(self.pending.items()):
             if now_ns >= pending.triggered_ns + self.config.timeout_ns:
@@ -304,7 +304,7 @@ class CheckpointCoordinator:
     # Reports.
 
     def acknowledge(self, report: Acknowledge, now_ns: int) -> Actions:
-        """A task's part is whole; Ignored if that is late, a duplicate, or about nothing under way.
+        """Take a subtask's acknowledgement; Ignored if it is late, a duplicate, or its checkpoint is not pending.
 
         That it is acknowledged means that the part is durable and, of a sink, prepared: the driver stores it before it
         tells the coordinator (protocol rule 20).
@@ -323,7 +323,7 @@ class CheckpointCoordinator:
         return self._publish_next()
 
     def decline(self, report: Decline, now_ns: int) -> Actions:
-        """A task aborts its part, so the whole is aborted; Ignored if it is not under way, or being published.
+        """Take a task's decline: the checkpoint is aborted; Ignored if it is not pending, or being published.
 
         Raises
         ------
@@ -337,7 +337,7 @@ class CheckpointCoordinator:
         return self.abort(report.checkpoint_id, report.reason, now_ns)
 
     def finished(self, task: str, now_ns: int, part: Acknowledge | None = None) -> Actions:
-        """A task has ended: that counts as its acknowledgement, now and later (protocol rule 13).
+        """Take the end of a task: it acknowledges every pending and later checkpoint (protocol rule 13).
 
         Parameters
         ----------
@@ -368,7 +368,7 @@ class CheckpointCoordinator:
         return self._publish_next() + self._final(now_ns)
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Actions:
-        """Abort a checkpoint, and all that is older; every task that has not ended gets the order once.
+        """Abort a checkpoint and every older one; each task that has not ended is notified once.
 
         Nothing happens if it is not under way, or is being published.
         """
@@ -388,7 +388,7 @@ class CheckpointCoordinator:
         return actions
 
     def _drop(self, checkpoint_id: int) -> list[int]:
-        """Up to this one nothing is pending any more, but for what is being published; what was."""
+        """Remove pending checkpoints up to this id, except the one being published; return them."""
         dropped = [each for each, its in self.pending.items() if each <= checkpoint_id and not its.publishing]
         for each in dropped:
             del self.pending[each]
@@ -409,7 +409,7 @@ class CheckpointCoordinator:
         return tuple(checkpoint_id for checkpoint_id, its in self.pending.items() if its.publishing)
 
     def _publish_next(self) -> Actions:
-        """The oldest that is whole, unless another one is being published."""
+        """Publish the oldest fully acknowledged checkpoint, unless another one is being published."""
         if self.settled and not self.suspended:
             for checkpoint_id, pending in self.pending.items():
                 if not pending.outstanding:
@@ -418,7 +418,7 @@ class CheckpointCoordinator:
         return ()
 
     def published(self, checkpoint_id: int, now_ns: int) -> Actions:
-        """The manifest is durable: the checkpoint is complete, and every task is notified, also those that have ended.
+        """Complete the checkpoint: its manifest is durable; every task is notified, also those that have ended.
 
         Every older one is dropped (protocol rule 20); the tasks know, for theirs has been overtaken. While the job is
         suspended nobody is notified: its tasks are no more.
@@ -445,7 +445,7 @@ class CheckpointCoordinator:
     def publish_failed(
         self, checkpoint_id: int, now_ns: int, definite: bool, why: Reason = Reason.STORE_FAILED
     ) -> Actions:
-        """The manifest could not be written; if that is not `definite`, it may be there all the same.
+        """Handle a failed write of the manifest; if not `definite`, the manifest may exist nevertheless.
 
         `why` says what went wrong for certain, where it is not the store: the driver may not have come to the manifest,
         since the final snapshot of a task that had ended could not be saved before it.
@@ -468,7 +468,7 @@ class CheckpointCoordinator:
         return actions + self._publish_next() + self._final(now_ns)
 
     def _written(self, call: str, checkpoint_id: int) -> PendingCheckpoint:
-        """The checkpoint, whose manifest is not being written any more."""
+        """Take out the checkpoint whose manifest was being written."""
         pending = self.pending.get(checkpoint_id)
         if pending is None or not pending.publishing:
             raise NotPublishingError(call, self._publishing())
@@ -478,12 +478,12 @@ class CheckpointCoordinator:
     # The end of the job.
 
     def _wants_final(self) -> bool:
-        """Return whether the job is over but for its final checkpoint."""
+        """Return whether all that is left of the job is its final checkpoint."""
         over = len(self.finished_tasks) == len(self.tasks) and not self.pending
         return over and not (self.suspended or self.ended or self._is_failing())
 
     def _final(self, now_ns: int) -> Actions:
-        """The final checkpoint, once nothing else is under way. It needs no barrier: every part of it is there."""
+        """Begin the final checkpoint once nothing else is pending. It needs no barrier: it has every part already."""
         if not self._wants_final():
             return ()
         if len(self.final_snapshots) < len(self.tasks) or self._next_id > MAX_EPOCH:
@@ -497,7 +497,7 @@ class CheckpointCoordinator:
     # Failover.
 
     def suspend(self, now_ns: int, reason: Reason) -> Actions:
-        """The job has failed: what is pending is aborted, and nothing is triggered until `resume`.
+        """Abort what is pending, and trigger nothing until `resume`: the job has failed.
 
         What is being published is not: nobody knows yet. `published` or `publish_failed` says it; until then the
         coordinator is not `settled`. None of this counts as a failure in a row.
@@ -506,7 +506,7 @@ class CheckpointCoordinator:
         return tuple(Aborted(each, reason) for each in self._drop(self._next_id))
 
     def resume(self, checkpoint_id: int, now_ns: int, finished: Mapping[str, Acknowledge]) -> None:
-        """The job has been restored and goes on.
+        """Continue after the job was restored.
 
         Parameters
         ----------
@@ -544,7 +544,7 @@ class CheckpointCoordinator:
     # Capture and restore.
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         pending = tuple(
             (i, p.triggered_ns, tuple(sorted(p.outstanding)), tuple(p.parts.values()), p.publishing)
             for i, p in self.pending.items()
@@ -566,7 +566,7 @@ class CheckpointCoordinator:
         )
 
     def restore(self, value: Hashable) -> None:
-        """Be as the coordinator of the same job was that gave `value`."""
+        """Restore what `capture` of a coordinator of the same job returned."""
         (
             pending,
             finished_tasks,

@@ -35,13 +35,13 @@ _PART_COMPLETE: Final = UnalignedAction.PART_COMPLETE
 
 
 class GatePort(Protocol):
-    """The task that carries the effects out. Each method is called at the moment its effect takes place."""
+    """The task that carries the effects out; each method is called when its effect takes place."""
 
     def deliver(self, input_id: int, message: Event | Watermark) -> None:
-        """An event or a watermark takes effect."""
+        """Process an event or a watermark."""
 
     def end_input(self, input_id: int) -> None:
-        """The end of this input takes effect."""
+        """Process the end of this input."""
 
     def snapshot(self, barrier: CheckpointBarrier) -> None:
         """Take an immutable image of the state; raise `SnapshotFailedError` if that is not possible."""
@@ -50,28 +50,28 @@ class GatePort(Protocol):
         """Send the barrier to every output."""
 
     def complete(self, barrier: CheckpointBarrier) -> None:
-        """This task's part of the checkpoint is whole: acknowledge it."""
+        """Acknowledge this task's part of the checkpoint."""
 
     def decline(self, checkpoint_id: int, reason: Reason) -> None:
-        """Tell the coordinator that this task aborts the checkpoint."""
+        """Decline the checkpoint: report to the coordinator that this task aborts it."""
 
     def cancel(self, checkpoint_id: int) -> None:
         """Send `CancelBarrier` to every output."""
 
     def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
-        """A copy of the event is recorded as in flight. It takes effect now, or when its turn comes."""
+        """Record a copy of the event as in flight. The event is processed now, or later in its order."""
 
     def buffer(self, input_id: int, message: StreamMessage) -> None:
-        """The message waits."""
+        """Note that the message is buffered."""
 
     def block(self, input_id: int, checkpoint_id: int) -> None:
-        """This input's barrier has taken effect; what follows on it waits, until `resume`."""
+        """Block this input, whose barrier is in, until `resume`."""
 
     def resume(self, checkpoint_id: int) -> None:
-        """No input waits for this checkpoint any more."""
+        """Unblock the inputs that wait for this checkpoint."""
 
     def ignore(self, input_id: int, message: StreamMessage) -> None:
-        """The message had no effect."""
+        """Note that the message is ignored."""
 
 
 class Gate:
@@ -98,7 +98,7 @@ class Gate:
         self.unaligned = aligner if isinstance(aligner, UnalignedCheckpointer) else None
 
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
-        """Give the gate the next message of an input.
+        """Offer the next message of an input.
 
         Returns
         -------
@@ -124,7 +124,7 @@ class Gate:
     def offer_overtaking(
         self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int
     ) -> bool:
-        """Give the gate a barrier ahead of its place: it has passed `ahead`, which stays in the channel, in order.
+        """Offer a barrier ahead of its place: it overtakes `ahead`, which stays in the channel, in order.
 
         This may be done while the outbox is not empty; that is what makes a checkpoint independent of backpressure.
 
@@ -147,7 +147,7 @@ class Gate:
 
     @property
     def may_overtake(self) -> bool:
-        """Return whether `offer_overtaking` is ever anything but False."""
+        """Return whether a barrier may ever overtake here."""
         return self.unaligned is not None and self.unaligned.may_overtake
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
@@ -156,7 +156,7 @@ class Gate:
         return self.unaligned is not None and self.unaligned.wants_overtaking(input_id, barrier, now_ns)
 
     def note_output(self, size_bytes: int) -> None:
-        """The barrier overtook so much on the way out; over the limit the checkpoint is aborted (rule 18)."""
+        """Count the bytes that the barrier overtook on the way out; over the limit, abort (rule 18)."""
         if self.unaligned is not None:
             self.unaligned.note_output(size_bytes)
             self._tell_aborts()
@@ -171,7 +171,7 @@ class Gate:
         return True
 
     def drain_all(self, now_ns: int) -> int:
-        """`drain_next` until nothing may go; how many went."""
+        """Drain every buffered message that may drain; return how many."""
         count = 0
         while self.drain_next(now_ns):
             count += 1
@@ -183,13 +183,13 @@ class Gate:
         return self.aligner.can_drain
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
-        """The coordinator aborts a checkpoint; False if that is no news here."""
+        """Abort a checkpoint by order of the coordinator; return False if it had ended here already."""
         acted = self.aligner.abort(checkpoint_id, reason)
         self._tell_aborts(declines=False)
         return acted
 
     def on_time(self, now_ns: int) -> bool:
-        """Give up what is too late by now, or go unaligned if it is time to; whether something was done."""
+        """Abort what is past its deadline, or switch to unaligned if that is due; return whether anything was done."""
         acted = self.aligner.on_time(now_ns)
         self._tell_aborts()
         if acted and self.aligner.triggered:
@@ -197,7 +197,7 @@ class Gate:
         return acted
 
     def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
-        """Say when a checkpoint was triggered: its deadline counts from there, the same on every task (rule 11)."""
+        """Record when a checkpoint was triggered: its deadline counts from then, the same on every task (rule 11)."""
         self.aligner.note_trigger(checkpoint_id, triggered_ns)
 
     def next_deadline_ns(self) -> int | None:
@@ -213,16 +213,16 @@ class Gate:
         return self.aligner.is_blocked(input_id)
 
     def capture(self) -> Hashable:
-        """All that `restore` needs; the port captures itself."""
+        """Return the state for `restore`; the port captures itself."""
         return self._blocking, self.aligner.capture()
 
     def restore(self, value: Hashable) -> None:
-        """Be as the gate was that gave `value`."""
+        """Restore what `capture` returned."""
         self._blocking, aligner = value  # type: ignore[misc]
         self.aligner.restore(aligner)  # type: ignore[has-type]
 
     def _carry_out(self, input_id: int, message: StreamMessage, action: AlignerAction) -> None:
-        """All but the frequent actions. What is aborted comes first: a newer barrier begins after the older ended."""
+        """Carry out all but the frequent actions, aborts first: a newer checkpoint begins after the older ended."""
         port = self.port
         if self.aligner.aborts:
             self._tell_aborts()
@@ -268,7 +268,7 @@ class Gate:
                 self.resume(barrier.checkpoint_id)
 
     def _begin_unaligned(self) -> None:
-        """Protocol rule 16: the image; the barrier, ahead of everything; then nothing waits any more."""
+        """Begin an unaligned part (protocol rule 16): snapshot, forward the barrier ahead of everything, unblock."""
         barrier, machine = self.aligner.barrier, self.unaligned
         assert barrier is not None
         assert machine is not None
@@ -295,14 +295,14 @@ class Gate:
             self.port.record(input_id, event, checkpoint_id)
 
     def _complete_part(self, barrier: CheckpointBarrier) -> None:
-        """Acknowledged before it is forgotten what is recorded (protocol rule 17)."""
+        """Acknowledge the part before its recorded events are dropped (protocol rule 17)."""
         self.port.complete(barrier)
         self.aligner.complete_alignment()
 
     # The effects at a barrier. A gate that is broken on purpose overrides these and no others.
 
     def block_input(self, input_id: int) -> None:
-        """The barrier of this input has taken effect."""
+        """Block the input whose barrier is in."""
         barrier = self.aligner.barrier
         assert barrier is not None
         self.port.block(input_id, barrier.checkpoint_id)
@@ -312,7 +312,7 @@ class Gate:
             self.port.resume(barrier.checkpoint_id)
 
     def take_snapshot(self) -> None:
-        """Protocol rules 8 and 9: the image, the barrier, and the acknowledgement; or decline and cancel."""
+        """Snapshot, forward the barrier and acknowledge, or decline and cancel (protocol rules 8 and 9)."""
         barrier = self.aligner.barrier
         assert barrier is not None
         try:
@@ -336,6 +336,6 @@ class Gate:
         self.aligner.aborts.clear()
 
     def resume(self, checkpoint_id: int) -> None:
-        """Resume the id that blocked: a cancel of a newer one closes it silently (rule 10)."""
+        """Unblock for the id that blocked: a cancel of a newer id ends it without a message of its own (rule 10)."""
         self.port.resume(self._blocking or checkpoint_id)
         self._blocking = 0

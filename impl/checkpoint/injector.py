@@ -46,7 +46,7 @@ class BarrierInjectorConfig:
 
 @dataclass(frozen=True, slots=True)
 class InjectBarrierCommand:
-    """The coordinator's wish: a barrier with this id. Checked by `BarrierInjectorHandle.inject`."""
+    """The coordinator's command to emit a barrier with this id. `BarrierInjectorHandle.inject` checks it."""
 
     checkpoint_id: int
     epoch: int
@@ -62,7 +62,7 @@ class PackedBarrierCmd:
 
     @classmethod
     def new(cls, checkpoint_id: int, epoch: int, is_unaligned: bool = False) -> PackedBarrierCmd:
-        """Pack a command; what does not fit is refused, never cut off (protocol rule 2).
+        """Pack a command; a field that does not fit is refused, never truncated (protocol rule 2).
 
         Raises
         ------
@@ -205,11 +205,11 @@ class CheckpointBarrierInjector:
         self._since_ns = now_ns
 
     def coordinator_handle(self) -> BarrierInjectorHandle:
-        """The coordinator's end; any number of them share one cell."""
+        """Return a handle for the coordinator; all handles share one cell."""
         return BarrierInjectorHandle(self.cell)
 
     def poll_barrier(self, now_ns: int) -> CheckpointBarrier | None:
-        """The barrier to emit now, if a command is there. An idle source polls too (protocol rule 4)."""
+        """Return the barrier to emit now, if a command is pending. An idle source polls too (protocol rule 4)."""
         if not self.cell.pending:
             return None
         cmd = self.cell.pending.pop(_SLOT, None)
@@ -220,7 +220,7 @@ class CheckpointBarrierInjector:
         return CheckpointBarrier(cmd.checkpoint_id, cmd.epoch, UNALIGNED_FLAG if cmd.is_unaligned else 0)
 
     def due_request(self, now_ns: int) -> CheckpointRequest | None:
-        """A request for a checkpoint, once an interval; a barrier emitted begins the interval anew."""
+        """Return a request for a checkpoint, once an interval; an emitted barrier restarts the interval."""
         deadline_ns = self.next_deadline_ns()
         if deadline_ns is None or now_ns < deadline_ns:
             return None
@@ -228,17 +228,17 @@ class CheckpointBarrierInjector:
         return CheckpointRequest(self.config.source_id, now_ns)
 
     def next_deadline_ns(self) -> int | None:
-        """Return when `due_request` will next have something; None if never."""
+        """Return when `due_request` next returns a request; None if never."""
         interval_ns = self.config.periodic_interval_ns
         return None if interval_ns is None else self._since_ns + interval_ns
 
     def capture(self) -> tuple[int, ...]:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         pending = self.cell.pending.get(_SLOT, PackedBarrierCmd.EMPTY)
         return pending.word, self.cell.newest.word, self._since_ns, self.barriers_injected
 
     def restore(self, value: tuple[int, ...]) -> None:
-        """Be as the injector was that gave `value`."""
+        """Restore what `capture` returned."""
         pending, newest, self._since_ns, self.barriers_injected = value
         self.cell.pending.clear()
         if pending:

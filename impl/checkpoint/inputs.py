@@ -110,13 +110,13 @@ class InputBuffers:
         self.set_fast(True)
 
     def set_fast(self, is_fast: bool) -> None:
-        """Let events be buffered without `add`, where their size is their own; or not, since each must be seen."""
+        """Allow or forbid that events are buffered without `add`: recording must see each event."""
         self.fast_limit = self.max_messages if is_fast and self._is_measured_here else 0
 
     # Messages in.
 
     def check_open(self, input_id: int, message: StreamMessage) -> None:
-        """Raise if this input takes no message: it is none, or its end has come.
+        """Raise unless this input exists and is open.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class InputBuffers:
         return InputIndexError(input_id, len(self.queues))
 
     def add(self, input_id: int, message: StreamMessage) -> Room:
-        """Put `message` behind what its input buffers, unless that passes a limit (protocol rule 7).
+        """Buffer `message` on its input, unless that exceeds a limit (protocol rule 7).
 
         Raises
         ------
@@ -164,7 +164,7 @@ class InputBuffers:
     # Messages out.
 
     def pop_next(self) -> tuple[int, StreamMessage]:
-        """Take one message of the input whose turn it is, round robin (protocol rule 8). `ready` must not be empty."""
+        """Take one message of the next input, round robin (protocol rule 8). `ready` must not be empty."""
         input_id = self.ready.popleft()
         queue = self.queues[input_id]
         message = queue.popleft()
@@ -180,7 +180,7 @@ class InputBuffers:
         return input_id, message
 
     def pop_runs(self) -> list[tuple[int, deque[StreamMessage]]]:
-        """Take all that may go as whole queues, if nothing but events is buffered; otherwise nothing."""
+        """Take all that may drain as whole queues, if events alone are buffered; otherwise nothing."""
         if self._control_count:
             return []
         runs = [(input_id, self.queues[input_id]) for input_id in self.ready]
@@ -194,7 +194,7 @@ class InputBuffers:
     # Which may be read.
 
     def block(self, input_id: int) -> bool:
-        """Let this input wait; what it has still to drain is behind its barrier, or overtaken by it.
+        """Block this input; what it has still to drain is behind its barrier, or overtaken by it.
 
         Returns
         -------
@@ -209,7 +209,7 @@ class InputBuffers:
         return len(blocked) >= self.open_count
 
     def unblock_all(self) -> None:
-        """No input waits any more; what they buffered is drained from here on, input by input in turn."""
+        """Unblock every input; what they buffered is drained from now on, round robin."""
         queues, blocked = self.queues, self.blocked
         for input_id in blocked:
             if queues[input_id]:
@@ -224,7 +224,7 @@ class InputBuffers:
         blocked.clear()
 
     def close(self, input_id: int) -> None:
-        """The end of this input takes effect."""
+        """Close this input: its end was processed."""
         self.open_count -= 1
         self.free.discard(input_id)
         self.takes.pop(input_id, None)
@@ -281,7 +281,7 @@ class InputBuffers:
     # Capture and restore.
 
     def capture(self) -> tuple[Hashable, ...]:
-        """All that `restore` needs, as a value."""
+        """Return the state as a value for `restore`."""
         return (
             tuple(tuple(queue) for queue in self.queues.values()),
             tuple(sorted(self.free)),
@@ -292,7 +292,7 @@ class InputBuffers:
         )
 
     def restore(self, value: Hashable) -> None:
-        """Be as the inputs were that gave `value`."""
+        """Restore what `capture` returned."""
         queues, free, blocked, ready, takes, self.open_count = value  # type: ignore[misc]
         self.queues = dict(enumerate(map(deque, queues)))  # type: ignore[has-type]
         self.free.clear()  # in place: a gate looks into it

@@ -46,7 +46,7 @@ def channel_data(
 
 
 class Recorder:
-    """The events in flight of one part, and how many bytes they are.
+    """The in-flight events of one part, and their size in bytes.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ class Recorder:
         self._overtaken: tuple[int, list[Event]] | None = None
 
     def begin(self, missing: set[int]) -> None:
-        """Wait for the barriers of these inputs."""
+        """Begin to record the inputs whose barriers are missing."""
         self.missing = missing
         self._events = {input_id: [] for input_id in missing}
 
     def record(self, input_id: int, event: Event) -> bool:
-        """Record `event`, unless that passes the limit; whether it was recorded."""
+        """Record `event`, unless that exceeds the limit; return whether it was recorded."""
         size_bytes = self.size_of(event)
         if self.part_bytes + size_bytes > self.limit_bytes:
             return False
@@ -91,13 +91,13 @@ class Recorder:
         return True
 
     def record_overtaken(self, input_id: int, events: list[Event], size_bytes: int) -> None:
-        """Record what a barrier overtook on this input; `take_overtaken` gives it."""
+        """Record what a barrier overtook on this input; `take_overtaken` returns it."""
         self._events.setdefault(input_id, []).extend(events)
         self._overtaken = input_id, events
         self.count(size_bytes)
 
     def count(self, size_bytes: int) -> None:
-        """Count bytes that are recorded elsewhere, or already: the limit is looked at by who counts."""
+        """Count bytes that are recorded already, or elsewhere; the caller checks the limit."""
         self.part_bytes += size_bytes
         self.total_bytes += size_bytes
 
@@ -106,13 +106,15 @@ class Recorder:
         return self.part_bytes > self.limit_bytes
 
     def measure(self, events: list[Event]) -> int:
-        """Return what `events` count."""
+        """Return the size of `events` in bytes."""
         if self.size_of is default_size_of:
             return sum([event.size_bytes for event in events])
         return sum(map(self.size_of, events))
 
     def take_overtaken(self) -> tuple[int, list[Event]]:
-        """The input, and its events, that the last barrier overtook; once. No events if it overtook none."""
+        """Take the input and the events that the last barrier overtook. No events if it overtook none, or on a second
+        call.
+        """
         overtaken, self._overtaken = self._overtaken, None
         return overtaken or (_NO_INPUT, [])
 
@@ -121,14 +123,14 @@ class Recorder:
         return channel_data(self._events, self.size_of)
 
     def clear(self) -> None:
-        """Forget the part."""
+        """Drop the part."""
         self.missing = set()
         self._events = {}
         self._overtaken = None
         self.part_bytes = 0
 
     def capture(self) -> tuple[Hashable, ...]:
-        """All that `restore` needs, as a value; without `total_bytes`, which only counts."""
+        """Return the state for `restore`, as a value; without `total_bytes`, which only counts."""
         return (
             tuple(sorted(self.missing)),
             tuple((input_id, tuple(events)) for input_id, events in sorted(self._events.items())),
@@ -136,7 +138,7 @@ class Recorder:
         )
 
     def restore(self, value: Hashable) -> None:
-        """Be as the recorder was that gave `value`."""
+        """Restore what `capture` returned."""
         missing, events, self.part_bytes = value  # type: ignore[misc]
         self.missing = set(missing)  # type: ignore[has-type]
         self._events = {input_id: list(each) for input_id, each in events}  # type: ignore[has-type]

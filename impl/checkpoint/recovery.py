@@ -31,7 +31,7 @@ _State = tuple[object, "int | None", tuple[int, ...], bool, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The tasks of a job, and which channel is which of their inputs and outputs.
+    """The tasks of a job, and the channel of each of their inputs and outputs.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Restore:
 
 
 def snapshot_of(report: Acknowledge, operator_id: str, subtask: int) -> TaskSnapshot:
-    """Return what is stored of a task's part.
+    """Return the stored part of a task.
 
     Raises
     ------
@@ -127,14 +127,13 @@ def _stored(data: InFlightChannelData) -> InFlight:
 
 
 def from_the_beginning(wiring: Wiring) -> Restore:
-    """Return what a job begins with that has no complete checkpoint: sources at their first event, and nothing in
-    flight."""
+    """Return the start of a job without a complete checkpoint: sources at their first event, nothing in flight."""
     tasks = {task: TaskRestore(task, None, None if wiring.inputs[task] else 1) for task in wiring.tasks}
     return Restore(0, tasks, {channel: () for task in wiring.tasks for channel in wiring.outputs[task]})
 
 
 def plan(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
-    """Return what a job begins with that goes on from a checkpoint.
+    """Return the start of a job that is restored from a checkpoint.
 
     In a channel comes what its receiver had recorded, then what its sender had, then, if the sender had finished and
     that had not taken effect at the receiver, the end.
@@ -213,7 +212,7 @@ def _put(
     names: Sequence[str],
     channels: dict[str, list[StreamMessage]],
 ) -> None:
-    """Put the records of some of a task's channels behind what is in them already."""
+    """Append the records of some of a task's channels to what these hold already."""
     for record in records:
         if record.channel >= len(names):
             actual = f"something in flight on {record.channel}, as {whose}"

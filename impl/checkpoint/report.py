@@ -15,12 +15,12 @@ _DIGEST_BYTES = 8
 
 
 def silent(verb: str, index: int, subject: object) -> None:
-    """A `tell` that nobody listens to."""
+    """A `tell` that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """A task's part of a checkpoint is whole.
+    """The acknowledgement of a task's part of a checkpoint.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Acknowledge:
 
 @dataclass(frozen=True, slots=True)
 class Decline:
-    """A task aborts its part of a checkpoint."""
+    """The decline of a checkpoint by a task."""
 
     task: str
     checkpoint_id: int
@@ -70,7 +70,7 @@ class Decline:
 
 
 def digest(state: object) -> str:
-    """A short name for a state, the same in every process: equal states, equal names.
+    """Return a short name for a state, equal for equal states in every process.
 
     >>> digest({"b": 1, "a": {2, 1}}) == digest({"a": {1, 2}, "b": 1})
     True

@@ -45,29 +45,31 @@ from barrierlab.impl.reasons import Reason
 
 
 class Operator(Protocol):
-    """The code that a task runs. It outputs events and knows nothing of barriers (F-DCKP-001, compatibility note)."""
+    """The user code that a task runs. It outputs events and knows nothing of barriers (F-DCKP-001, compatibility
+    note).
+    """
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
-        """The outputs that `event` causes."""
+        """Return the outputs of `event`."""
 
     def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
-        """The outputs that the task's watermark causes: the least of its open inputs; it never goes back."""
+        """Return the outputs of the task's watermark, the least of its open inputs; it never goes back."""
 
     def on_end(self, input_id: int) -> Iterable[Event]:
-        """The outputs that the end of this input causes; called once for each input."""
+        """Return the outputs of the end of this input; called once for each input."""
 
     def checkpoint(self) -> object:
-        """An immutable image of the state: nothing that comes later may show in it (defect P-12)."""
+        """Return an immutable image of the state: no later change may show in it (defect P-12)."""
 
     def restore(self, image: object) -> None:
-        """Put the state back."""
+        """Restore the state from an image."""
 
 
 EXCHANGE_KINDS = ("forward", "rebalance", "hash", "broadcast")
 
 
 class OutputExchange:
-    """The rule that spreads the events of one out-edge over its channels.
+    """The rule that distributes the events of one out-edge over its channels.
 
     Parameters
     ----------
@@ -101,7 +103,7 @@ class OutputExchange:
         self._next = start % len(channels)
 
     def select(self, event: Event) -> tuple[int, ...]:
-        """The channels that get `event`."""
+        """Return the channels that get `event`."""
         if self.kind == "hash":
             return self._each[crc32(str(event.key).encode()) % len(self._each)]
         if self.kind == "rebalance":
@@ -111,11 +113,11 @@ class OutputExchange:
         return self._all
 
     def capture(self) -> int:
-        """Whose turn it is."""
+        """Return the state for `restore`."""
         return self._next
 
     def restore(self, value: int) -> None:
-        """Be as the exchange was that gave `value`."""
+        """Restore what `capture` returned."""
         self._next = value
 
 
@@ -178,7 +180,7 @@ class Task:
         self._overtaken: dict[int, list[Event]] | None = None  # what that passed, by output, until it is acknowledged
 
     def close_output(self, output: int) -> None:
-        """Nobody reads this output any more: checkpoints are declined from now on (protocol rule 5).
+        """Close an output that has no reader any more: checkpoints are declined from now on (protocol rule 5).
 
         Raises
         ------
@@ -191,7 +193,7 @@ class Task:
         self.outbox = deque(entry for entry in self.outbox if entry[0] != output)
 
     def decline(self, checkpoint_id: int, reason: Reason) -> None:
-        """Tell the coordinator that this task aborts the checkpoint."""
+        """Report to the coordinator that this task aborts the checkpoint."""
         self.tell("decline", -1, (checkpoint_id, reason))
         self.reports.append(Decline(self.name, checkpoint_id, reason))
 
@@ -265,7 +267,7 @@ class Task:
         return True
 
     def convert_to_unaligned(self, checkpoint_id: int) -> None:
-        """An aligned barrier that still lies in an output channel goes ahead after all: its time is up (FLINK-27251).
+        """Let an aligned barrier that is still in an output channel overtake: its timeout has passed (FLINK-27251).
 
         The part becomes unaligned although its inputs were aligned; `capture_overtaken` then takes what the barrier
         passed. To be called while the acknowledgement has not been taken; nothing happens if there is none.
@@ -276,7 +278,7 @@ class Task:
                 self._ahead_id = checkpoint_id
 
     def prioritise_barrier(self, output: int, barrier: CheckpointBarrier) -> bool:
-        """An aligned barrier that still waits in the outbox for this output goes to the front, flagged: its time is up.
+        """Move an aligned barrier in the outbox of this output to the front, flagged unaligned: its timeout has passed.
 
         It stays behind barriers that went ahead before, and where it is if it would pass an older one that is still
         wanted, whose checkpoint that would cost (rule 6). What it passes in the outbox on its way to this output is
@@ -314,7 +316,7 @@ class Task:
         return older.is_aligned and self._aborted < older.checkpoint_id < barrier.checkpoint_id
 
     def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> Acknowledge:
-        """The part is complete already; its acknowledgement still waits to be taken, and is now this one.
+        """Replace the acknowledgement of a complete part, which was not taken yet.
 
         It is unaligned by that, although its inputs may have been aligned (protocol rule 19).
         """
@@ -328,13 +330,13 @@ class Task:
         raise NotRecordingError(checkpoint_id, output)
 
     def _note_output(self, size_bytes: int) -> None:
-        """Note the size of what the barrier overtook."""
+        """Count the size of what the barrier overtook."""
 
     def notify(self, checkpoint_id: int, now_ns: int) -> None:
-        """The coordinator says that a checkpoint is complete. A sink that writes to the external system commits."""
+        """Take the notification that a checkpoint is complete. A sink that writes to the external system commits."""
 
     def final_snapshot(self) -> Acknowledge:
-        """Return what stands for this task's part of every later checkpoint: its id is the last that the task knew.
+        """Return this task's part of every later checkpoint; its id is the last that the task knew.
 
         Of that one and those before it the task has given its part already, or given it up.
 
@@ -493,7 +495,7 @@ class OperatorTask(Task):
     # The gate's port.
 
     def deliver(self, input_id: int, message: Event | Watermark) -> None:
-        """An event goes to the operator; a watermark counts if it moves the least of the open inputs on."""
+        """Give an event to the operator; a watermark counts if it advances the least of the open inputs."""
         self.tell("deliver", input_id, message)
         if type(message) is Event:
             self.apply(input_id, message)
@@ -505,7 +507,7 @@ class OperatorTask(Task):
                 self._advance()
 
     def apply(self, input_id: int, event: Event) -> None:
-        """Give an event to the operator without `tell`: for a driver that has noted it itself.
+        """Give an event to the operator without `tell`: the driver has recorded it itself.
 
         It may do so where `Gate.offer` would deliver the event at once: its input is among `BarrierAligner.free`.
         """
@@ -513,7 +515,7 @@ class OperatorTask(Task):
             self.send(output)
 
     def end_input(self, input_id: int) -> None:
-        """The operator gets it; the end of the last input is passed on."""
+        """Give the end to the operator; the end of the last input is forwarded."""
         self.tell("end", input_id, EndOfInput())
         del self._input_watermarks[input_id]
         for output in self.operator.on_end(input_id):
@@ -525,7 +527,7 @@ class OperatorTask(Task):
             self.finished = True
 
     def _advance(self) -> None:
-        """The task's watermark is the least of its open inputs, and never goes back.
+        """Advance the task's watermark, the least of its open inputs; it never goes back.
 
         After a recovery it is passed on once more when the inputs have reached it again: it may have been in flight.
         """
@@ -548,7 +550,7 @@ class OperatorTask(Task):
         self.send_to_all(Watermark(least))
 
     def snapshot(self, barrier: CheckpointBarrier) -> None:
-        """Take the operator's image.
+        """Take the operator's snapshot.
 
         Raises
         ------
@@ -567,7 +569,7 @@ class OperatorTask(Task):
         return tuple(i for i in range(self.gate.aligner.config.num_inputs) if i not in self._input_watermarks)
 
     def forward(self, barrier: CheckpointBarrier) -> None:
-        """Send the barrier to every output; an unaligned part's ahead of everything."""
+        """Send the barrier to every output; that of an unaligned part overtakes everything."""
         machine = self.gate.unaligned
         if machine is not None and machine.is_unaligned:
             self.forward_ahead(barrier)
@@ -578,7 +580,7 @@ class OperatorTask(Task):
         self.gate.note_output(size_bytes)
 
     def complete(self, barrier: CheckpointBarrier) -> None:
-        """Acknowledge, with the image, and what was in flight."""
+        """Acknowledge with the snapshot and the in-flight events."""
         checkpoint_id = barrier.checkpoint_id
         self.tell("complete", -1, checkpoint_id)
         report = Acknowledge(
@@ -623,7 +625,7 @@ class OperatorTask(Task):
         self.tell("ignore", input_id, message)
 
     def _prepared(self) -> tuple[str, ...]:
-        """The transactions that a part speaks of."""
+        """Return the transactions that a part contains."""
         return ()
 
     # The end, and a new beginning.
@@ -642,7 +644,7 @@ class OperatorTask(Task):
         )
 
     def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
-        """Put a new task back to its cut. What was in flight is for the driver to put into the channels.
+        """Restore a new task to its cut. The driver puts the in-flight events into the channels.
 
         Parameters
         ----------
@@ -674,7 +676,7 @@ class OperatorTask(Task):
     # Capture and restore.
 
     def capture(self) -> Hashable:
-        """All that `restore` needs. The operator's image must be hashable for the whole to be."""
+        """Return the state for `restore`. The operator's image must be hashable for the whole to be."""
         return (
             self._capture_outputs(),
             self.gate.capture(),
@@ -688,7 +690,7 @@ class OperatorTask(Task):
         )
 
     def restore(self, value: Hashable) -> None:
-        """Be as the task was that gave `value`."""
+        """Restore what `capture` returned."""
         (
             outputs,
             gate,
@@ -753,7 +755,7 @@ class SinkTask(OperatorTask):
             self.writer.prepare_last()
 
     def notify(self, checkpoint_id: int, now_ns: int) -> None:
-        """Commit what the checkpoint covers."""
+        """Commit the transactions that the checkpoint covers."""
         if self.writer is not None:
             self.writer.on_complete(checkpoint_id)
 
@@ -776,11 +778,11 @@ class SinkTask(OperatorTask):
         return state
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return super().capture(), None if self.writer is None else self.writer.capture()
 
     def restore(self, value: Hashable) -> None:
-        """Be as the sink was that gave `value`."""
+        """Restore what `capture` returned."""
         task, writer = value  # type: ignore[misc]
         super().restore(task)  # type: ignore[has-type]
         if self.writer is not None:
@@ -832,7 +834,7 @@ class SourceTask(Task):
         self.send_to_all(Watermark(timestamp_ms))
 
     def poll(self, now_ns: int) -> CheckpointBarrier | None:
-        """If a barrier is due: capture the position and send the barrier, in one step (protocol rule 4).
+        """Capture the position and send the barrier in one step, if one is due (protocol rule 4).
 
         A flagged barrier goes ahead of the outbox, whose events the position has passed: they are recorded (rule 16).
 
@@ -869,7 +871,9 @@ class SourceTask(Task):
         return barrier
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
-        """The coordinator aborts a checkpoint: skip it if it is still to come, and send the cancel (rule 10)."""
+        """Abort a checkpoint by order of the coordinator: skip it if it is still to come, and send the cancel (rule
+        10).
+        """
         if checkpoint_id <= self.last_terminated_id or self.finished:
             return False
         self.last_terminated_id = checkpoint_id
@@ -877,7 +881,7 @@ class SourceTask(Task):
         return True
 
     def end(self) -> None:
-        """No event will follow: the end goes to every output, once."""
+        """End the source: send the end to every output, once."""
         if not self.finished:
             self.send_to_all(EndOfInput())
             self.finished = True
@@ -890,7 +894,7 @@ class SourceTask(Task):
         )
 
     def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
-        """Put a new source back to its cut: the driver goes on with the event at `position`, unless it has finished.
+        """Restore a new source to its cut: the driver continues with the event at `position`, unless it has finished.
 
         Returns
         -------
@@ -907,11 +911,11 @@ class SourceTask(Task):
         return digest(self.position)
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return self._capture_outputs(), self.injector.capture(), self.position, self.last_terminated_id
 
     def restore(self, value: Hashable) -> None:
-        """Be as the source was that gave `value`."""
+        """Restore what `capture` returned."""
         outputs, injector, self.position, self.last_terminated_id = value  # type: ignore[misc]
         self._restore_outputs(outputs)  # type: ignore[has-type]
         self.injector.restore(injector)  # type: ignore[has-type]

@@ -19,7 +19,7 @@ from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, StreamMessag
 
 
 class BarrierTracker(BarrierAligner):
-    """Counts the barriers of one task's inputs; made, fed and asked as a `BarrierAligner`.
+    """Counts the barriers of one task's inputs; has the interface of `BarrierAligner`.
 
     Examples
     --------
@@ -48,7 +48,9 @@ class BarrierTracker(BarrierAligner):
         return action
 
     def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
-        """Protocol rule 6; the input stays free, so a second barrier of one checkpoint comes here, too."""
+        """Handle a barrier (protocol rule 6); the input stays unblocked, so a second barrier of one checkpoint comes
+        here too.
+        """
         current = self.barrier
         if current is not None and input_id in self.inputs.blocked and barrier.checkpoint_id <= current.checkpoint_id:
             return self.repeated(barrier, current)

@@ -25,7 +25,7 @@ _PREPARED, _COMMITTED, _ROLLED_BACK = "is prepared", "was committed", "was rolle
 
 
 class Ledger:
-    """The external system: what sinks have prepared there, and what a reader sees. It outlives every task."""
+    """The external system: prepared transactions of sinks, and the committed output. It outlives every task."""
 
     __slots__ = ("_rows", "_transactions", "_written")
 
@@ -36,7 +36,7 @@ class Ledger:
         self._rows: dict[str, dict[Event, Event]] = {}  # events are equal by name, so a later one replaces an earlier
 
     def prepare(self, sink: str, transaction: str, events: Iterable[Event]) -> None:
-        """Keep `events` so that they can be committed whatever happens; nobody sees them yet.
+        """Prepare `events`: after any failure they can be committed; no reader sees them yet.
 
         Raises
         ------
@@ -49,7 +49,7 @@ class Ledger:
             raise TransactionError("prepare", transaction, known[1], "a name that no transaction has had")
 
     def commit(self, transaction: str) -> tuple[Event, ...]:
-        """Make a transaction visible; what became visible now, so nothing the second time.
+        """Commit a transaction; return what became visible now, so nothing the second time.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class Ledger:
         return events
 
     def roll_back_others(self, sink: str, keep: Iterable[str]) -> tuple[str, ...]:
-        """Of one sink, drop all that is prepared but for `keep`; the names of what was dropped, as prepared."""
+        """Roll back all that one sink has prepared except `keep`; return the names, in the order of preparation."""
         kept = set(keep)
         others = tuple(name for name in self.prepared(sink) if name not in kept)
         for name in others:
@@ -74,11 +74,11 @@ class Ledger:
         return others
 
     def write(self, sink: str, event: Event) -> None:
-        """Visible at once."""
+        """Write an event that is visible at once."""
         self._written.setdefault(sink, []).append(event)
 
     def upsert(self, sink: str, event: Event) -> None:
-        """Visible at once, in place of the event of that name, if there is one."""
+        """Write an event that is visible at once and replaces the event of that name, if there is one."""
         self._rows.setdefault(sink, {})[event] = event
 
     def visible(self, sink: str) -> tuple[Event, ...]:
@@ -86,7 +86,7 @@ class Ledger:
         return (*self._written.get(sink, ()), *self._rows.get(sink, {}).values())
 
     def forget_visible(self) -> None:
-        """Drop what is visible: its readers have it."""
+        """Forget the visible events: their readers have them."""
         self._written.clear()
         self._rows.clear()
 
@@ -95,13 +95,13 @@ class Ledger:
         return sum(whose == sink for whose, _, _ in self._transactions.values())
 
     def prepared(self, sink: str) -> tuple[str, ...]:
-        """The transactions of this sink that are prepared, and neither committed nor rolled back."""
+        """Return the transactions of this sink that are prepared, and neither committed nor rolled back."""
         return tuple(
             name for name, (whose, state, _) in self._transactions.items() if whose == sink and state == _PREPARED
         )
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return (
             tuple(self._transactions.items()),
             tuple((sink, tuple(events)) for sink, events in self._written.items()),
@@ -109,7 +109,7 @@ class Ledger:
         )
 
     def restore(self, value: Hashable) -> None:
-        """Be as the ledger was that gave `value`."""
+        """Restore what `capture` returned."""
         transactions, written, rows = value  # type: ignore[misc]
         self._transactions = dict(transactions)  # type: ignore[has-type]
         self._written = {sink: list(events) for sink, events in written}  # type: ignore[has-type]
@@ -117,7 +117,7 @@ class Ledger:
 
 
 class SinkWriter:
-    """A sink's way to the external system.
+    """A sink's connection to the external system.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class SinkWriter:
         self._newest_id = 0  # of the checkpoints of which this sink took its part
 
     def write(self, event: Event) -> None:
-        """The next event."""
+        """Write the next event."""
         if self.guarantee == "exactly_once":
             self.open.append(event)
         elif self.guarantee == "at_least_once":
@@ -180,12 +180,12 @@ class SinkWriter:
             self.tell("upsert", -1, event)
 
     def prepare(self, checkpoint_id: int) -> None:
-        """The sink takes its part of a checkpoint: prepare what is open, if anything is."""
+        """Prepare the open transaction, if there is one, for the sink's part of a checkpoint."""
         self._newest_id = checkpoint_id
         self._prepare(f"{self.sink}-{checkpoint_id}", checkpoint_id)
 
     def prepare_last(self) -> None:
-        """Nothing will be written any more: prepare what is open, if anything is.
+        """Prepare the open transaction, if there is one, after the last event.
 
         It is covered by the checkpoints of which the sink's final snapshot is its part: all that are newer than the
         last it took one of. Its name counts the transactions outside, so that after a recovery it is another.
@@ -202,17 +202,17 @@ class SinkWriter:
 
     @property
     def prepared(self) -> tuple[str, ...]:
-        """The transactions that are prepared and not known to be committed: what a part says of the external system."""
+        """Return the transactions that are prepared and not known to be committed: the sink's part of a checkpoint."""
         return tuple(transaction for transaction, _ in self._prepared)
 
     def on_complete(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete: commit all that it covers (Flink: `notifyCheckpointComplete`)."""
+        """Commit all that a complete checkpoint covers (Flink: `notifyCheckpointComplete`)."""
         due = [transaction for transaction, committed_from in self._prepared if committed_from <= checkpoint_id]
         self._prepared = self._prepared[len(due) :]
         self._commit(due)
 
     def recover(self, prepared: Iterable[str], checkpoint_id: int) -> None:
-        """The sink is restored: commit what the restored part had prepared, and roll back all else of this sink."""
+        """Restore the sink: commit what the restored part had prepared, and roll back all else of this sink."""
         kept = tuple(prepared)
         self._newest_id = checkpoint_id
         self._commit(kept)
@@ -224,11 +224,11 @@ class SinkWriter:
             self.tell("commit", -1, (transaction, self.ledger.commit(transaction)))
 
     def capture(self) -> Hashable:
-        """All that `restore` needs; the ledger captures itself."""
+        """Return the state for `restore`; the ledger captures itself."""
         return tuple(self.open), tuple(self._prepared), self._newest_id
 
     def restore(self, value: Hashable) -> None:
-        """Be as the writer was that gave `value`."""
+        """Restore what `capture` returned."""
         opened, prepared, self._newest_id = value  # type: ignore[misc]
         self.open = list(opened)  # type: ignore[has-type]
         self._prepared = list(prepared)  # type: ignore[has-type]

@@ -56,7 +56,7 @@ _PART_COMPLETE: Final = UnalignedAction.PART_COMPLETE
 
 @dataclass(frozen=True, slots=True)
 class UnalignedCheckpointConfig:
-    """The time at which a task goes unaligned, and how much it may record.
+    """The time at which a task switches to unaligned, and how much it may record.
 
     Attributes
     ----------
@@ -225,7 +225,7 @@ class UnalignedCheckpointer(BarrierAligner):
     # Barriers.
 
     def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
-        """Protocol rules 6, 14, 15 and 17."""
+        """Handle a barrier (protocol rules 6, 14, 15 and 17)."""
         current = self.barrier
         if self.recording and current is not None:
             missing = self.recorder.missing
@@ -252,7 +252,7 @@ class UnalignedCheckpointer(BarrierAligner):
     def _on_late_barrier(
         self, input_id: int, barrier: CheckpointBarrier, current: CheckpointBarrier, now_ns: int
     ) -> AlignerAction:
-        """A barrier up to the current one, after the snapshot. The input is in `missing` or has delivered."""
+        """Handle a barrier up to the current one, after the snapshot. The input is in `missing`, or has delivered."""
         if input_id not in self.recorder.missing or _flagged(barrier) != current:
             return self.repeated(barrier, current)
         self.recorder.missing.discard(input_id)
@@ -269,13 +269,13 @@ class UnalignedCheckpointer(BarrierAligner):
         return _PART_COMPLETE
 
     def on_cancel(self, input_id: int, cancel: CancelBarrier, now_ns: int) -> AlignerAction:
-        """Protocol rule 10. A cancel in a newer barrier's place waits as that would."""
+        """Handle a cancel (protocol rule 10). A cancel of a newer checkpoint waits as its barrier would."""
         if self.recording and input_id not in self.recorder.missing and self._is_newer(cancel):
             return self.on_newer(input_id, cancel, now_ns)
         return super().on_cancel(input_id, cancel, now_ns)
 
     def on_end(self, input_id: int, now_ns: int) -> AlignerAction:
-        """Protocol rule 13. An end is a barrier for the passive check too (Flink: R8)."""
+        """Handle an end (protocol rule 13). It counts as a barrier for the passive check too (Flink: R8)."""
         missing = self.recorder.missing
         if self.recording:
             self.inputs.close(input_id)
@@ -289,7 +289,7 @@ class UnalignedCheckpointer(BarrierAligner):
         return self._passing_the_flag_on(action)
 
     def _passing_the_flag_on(self, action: AlignerAction) -> AlignerAction:
-        """Return who cannot go unaligned hands the wish on to those behind it."""
+        """Return the action, with the flag set for the tasks downstream if this task cannot switch."""
         if action is _TRIGGER and self._asked and self.barrier is not None:
             self.barrier = _flagged(self.barrier)
         return action
@@ -306,7 +306,7 @@ class UnalignedCheckpointer(BarrierAligner):
     def process_overtaking(
         self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int = 0
     ) -> AlignerAction:
-        """Take a barrier that passes what is queued ahead of it (protocol rule 16, defect P-16).
+        """Take a barrier that overtakes what is queued ahead of it (protocol rule 16, defect P-16).
 
         Its events are recorded at once, and so are those that this input has still to drain. All of that comes
         later, in order, by `process_message` and `drain_next`, and is not recorded again. `take_overtaken` gives it.
@@ -354,15 +354,17 @@ class UnalignedCheckpointer(BarrierAligner):
         return action
 
     def _has_delivered(self, input_id: int) -> bool:
-        """Return whether the current barrier is in on this input, which has not ended."""
+        """Return whether the current barrier is in on this input and the input has not ended."""
         return input_id not in self.recorder.missing if self.recording else input_id in self.inputs.blocked
 
     def take_overtaken(self) -> tuple[int, list[Event]]:
-        """The input, and its events, that the last barrier overtook; once. No events if it overtook none."""
+        """Take the input and the events that the last barrier overtook. No events if it overtook none, or on a second
+        call.
+        """
         return self.recorder.take_overtaken()
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
-        """Return whether this barrier, which waits in its channel, is to go to the front now, by `process_overtaking`.
+        """Return whether this barrier, in its channel, is to be offered now by `process_overtaking`.
 
         To be asked of the barriers of a channel in order: the first of which it is true goes.
         So while its checkpoint is recording; if it is flagged or `force_unaligned` is set; and, flagged or not, if
@@ -389,7 +391,7 @@ class UnalignedCheckpointer(BarrierAligner):
         return due_ns is not None and now_ns >= due_ns
 
     def overtaking_deadline_ns(self, barrier: CheckpointBarrier) -> int | None:
-        """From when on a barrier that is not flagged is to go to the front; None if that is not known, or never."""
+        """Return from when on a barrier that is not flagged is to overtake; None if unknown, or never."""
         triggered_ns = self.trigger_noted_ns(barrier.checkpoint_id)
         if triggered_ns is None or not self.may_overtake:
             return None
@@ -398,7 +400,7 @@ class UnalignedCheckpointer(BarrierAligner):
     # From aligning to recording.
 
     def _start(self, switched: bool) -> UnalignedAction:
-        """The snapshot is to be taken now; until `begin_recording` all that comes is buffered."""
+        """Begin an unaligned part: the snapshot is due now, and until `begin_recording` every message is buffered."""
         assert self.barrier is not None
         self.barrier = _flagged(self.barrier)
         self.triggered = True
@@ -411,7 +413,7 @@ class UnalignedCheckpointer(BarrierAligner):
         return _TAKE_SNAPSHOT
 
     def begin_recording(self) -> bool:
-        """The snapshot is taken and the barrier forwarded: drains what is buffered, and record what is in flight.
+        """Begin to drain the buffer and to record what is in flight: the snapshot is taken and the barrier forwarded.
 
         Returns
         -------
@@ -439,7 +441,9 @@ class UnalignedCheckpointer(BarrierAligner):
         return self.triggered
 
     def over_limit(self, current: CheckpointBarrier) -> AlignerAction:
-        """Protocol rule 7: what may be buffered is used up, so hold no longer. Later, it is backpressure."""
+        """Switch to unaligned when the buffer is full (protocol rule 7). While recording, a full buffer is
+        backpressure.
+        """
         if self.recording:
             return _REFUSED
         if self.may_overtake:
@@ -450,7 +454,7 @@ class UnalignedCheckpointer(BarrierAligner):
     # Recording.
 
     def buffer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
-        """Nothing waits on an input whose barrier is missing, unless there is something to drain before it."""
+        """Record on an input whose barrier is missing; buffer only behind what is still to drain."""
         if not self.recording or input_id not in self.recorder.missing or self.inputs.queues[input_id]:
             return super().buffer(input_id, message, now_ns)
         if type(message) is Event:
@@ -461,7 +465,7 @@ class UnalignedCheckpointer(BarrierAligner):
         return self.step(input_id, message, now_ns)
 
     def _over_part(self) -> None:
-        """More would be in flight than may be, so the checkpoint is aborted (protocol rule 18)."""
+        """Abort the checkpoint: the in-flight events exceed their limit (protocol rule 18)."""
         assert self.barrier is not None
         self.abort_here(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
 
@@ -471,20 +475,22 @@ class UnalignedCheckpointer(BarrierAligner):
         return self.barrier is not None and message.checkpoint_id > self.barrier.checkpoint_id
 
     def on_newer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
-        """Of a newer checkpoint, on an input that delivered: it waits, with all behind it (protocol rule 17)."""
+        """Buffer a message of a newer checkpoint, and all behind it, on an input that has delivered (protocol rule
+        17).
+        """
         if self.inputs.add(input_id, message) is not Room.ENOUGH:
             return _REFUSED
         self.inputs.block(input_id)
         return _BUFFERED
 
     def _park(self) -> None:
-        """Of what is to be drained, the same."""
+        """Block inputs whose next message to drain belongs to a newer checkpoint."""
         inputs, missing = self.inputs, self.recorder.missing
         for input_id in [i for i in inputs.ready if i not in missing and self._is_newer(inputs.queues[i][0])]:
             inputs.block(input_id)
 
     def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, AlignerAction] | None:
-        """As for the aligner; what comes from an input whose barrier is missing is recorded too."""
+        """Drain as the aligner does; events from an input whose barrier is missing are recorded too."""
         step = super().drain_next(now_ns)
         if step is not None and self.recording:
             input_id, message, _ = step
@@ -499,11 +505,11 @@ class UnalignedCheckpointer(BarrierAligner):
         return step
 
     def drain_runs(self) -> list[tuple[int, deque[StreamMessage]]]:
-        """Nothing while recording: each event must be looked at."""
+        """Return nothing while recording: each event must be examined."""
         return [] if self.recording else super().drain_runs()
 
     def terminate(self, checkpoint_id: int) -> None:
-        """Nothing is recorded any more."""
+        """End the current checkpoint and its recording."""
         self.free.update(input_id for input_id in self.recorder.missing if not self.inputs.queues[input_id])
         self._asked = self._mismatched = False
         if self.is_unaligned:
@@ -513,7 +519,7 @@ class UnalignedCheckpointer(BarrierAligner):
         super().terminate(checkpoint_id)
 
     def note_output(self, size_bytes: int) -> None:
-        """Count what the barrier overtook on the way out: the limit is for the whole part (protocol rule 18).
+        """Count the bytes that the barrier overtook on the way out: the limit is for the whole part (protocol rule 18).
 
         Before `begin_recording` nothing is aborted yet; that does it. Of no unaligned part, it counts nothing.
         """
@@ -526,7 +532,7 @@ class UnalignedCheckpointer(BarrierAligner):
     # How a part ends.
 
     def complete_alignment(self) -> None:
-        """The part is complete and acknowledged.
+        """End the part, which is complete and acknowledged.
 
         Raises
         ------
@@ -538,7 +544,7 @@ class UnalignedCheckpointer(BarrierAligner):
         super().complete_alignment()
 
     def inflight_data(self) -> tuple[InFlightChannelData, ...]:
-        """Return what is recorded for the checkpoint under way, by input; to be asked before `complete_alignment`."""
+        """Return what is recorded for the current checkpoint, by input; call it before `complete_alignment`."""
         return self.recorder.data()
 
     # Time.
@@ -557,13 +563,14 @@ class UnalignedCheckpointer(BarrierAligner):
         return triggered_ns + self.unaligned.alignment_timeout_threshold_ns
 
     def should_switch_to_unaligned(self, now_ns: int) -> bool:
-        """Return whether the deadline for the switch has come: at least one barrier is in, and not all (protocol rule
-        15)."""
+        """Return whether the deadline of the switch has passed: at least one barrier is in, and not all (protocol rule
+        15).
+        """
         switches_ns = self._switches_ns()
         return switches_ns is not None and now_ns >= switches_ns
 
     def on_time(self, now_ns: int) -> bool:
-        """Abort the current checkpoint if it is too late, or switch if it is time. `triggered` says which."""
+        """Abort the current checkpoint if its deadline has passed, or switch if that is due. `triggered` says which."""
         if super().on_time(now_ns):
             return True
         if not self.should_switch_to_unaligned(now_ns):
@@ -599,7 +606,7 @@ class UnalignedCheckpointer(BarrierAligner):
     # Capture and restore.
 
     def capture(self) -> Hashable:
-        """All that `restore` needs, as a value."""
+        """Return the state as a value for `restore`."""
         return (
             super().capture(),
             self.recording,
@@ -612,7 +619,7 @@ class UnalignedCheckpointer(BarrierAligner):
         )
 
     def restore(self, value: Hashable) -> None:
-        """Be as the machine of the same configuration was that gave `value`."""
+        """Restore what `capture` of a machine of the same configuration returned."""
         (
             aligner,
             self.recording,

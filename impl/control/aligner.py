@@ -39,26 +39,26 @@ class ControlAligner(Protocol):
     last_terminated_id: int
 
     def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
-        """Take one copy; the barrier that is complete with it, if one is."""
+        """Take one copy; return the barrier that it completes, or None."""
 
     def close(self, upstream: int) -> tuple[BarrierControlSignal, ...]:
-        """No more will come from this upstream; the barriers that are complete with that, in order."""
+        """Close an upstream; return the barriers that this completes, in order."""
 
     def ahead(self, upstream: int) -> int:
         """Return how many barriers this upstream has delivered that are not complete."""
 
     def abort(self) -> tuple[BarrierControlSignal, ...]:
-        """Give up all that is not complete, and say what that was, in order."""
+        """Abort every barrier that is not complete; return them in order."""
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
 
     def restore(self, value: Hashable) -> None:
-        """Be as the aligner was that gave `value`."""
+        """Restore what `capture` returned."""
 
 
 def align_control_signal(aligner: ControlAligner, upstream: int, signal: ControlSignal) -> ControlSignal | None:
-    """The signal that is to be processed now, if there is one.
+    """Return the signal to process now, or None.
 
     An instant signal is returned as it is. A barrier is swallowed while others are to come, and returned when it is
     complete; the first copy is the one that is returned. Source: "Processing flow" and protocol rules 24 and 26.
@@ -83,7 +83,7 @@ def align_control_signal(aligner: ControlAligner, upstream: int, signal: Control
 
 
 class IdentityAligner:
-    """Aligns by who delivered what.
+    """Aligns by the upstreams that delivered each barrier.
 
     Every upstream must deliver the same barriers in the same order, with increasing ids. The order is taken from
     whoever is furthest ahead: a barrier that is not an upstream's turn in it is an overlap. A barrier of an upstream
@@ -115,7 +115,7 @@ class IdentityAligner:
         self._closed: set[int] = set()
 
     def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
-        """Take one copy; the barrier that is complete with it, if one is.
+        """Take one copy; return the barrier that it completes, or None.
 
         There is at most one: this upstream has not delivered what comes after it.
 
@@ -144,7 +144,7 @@ class IdentityAligner:
         return completed[0] if completed else None
 
     def close(self, upstream: int) -> tuple[BarrierControlSignal, ...]:
-        """No more will come from this upstream; the barriers that are complete with that, in order.
+        """Close an upstream; return the barriers that this completes, in order.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class IdentityAligner:
         return self._ahead[upstream]
 
     def abort(self) -> tuple[BarrierControlSignal, ...]:
-        """Give up all that is not complete, and say what that was, in order."""
+        """Abort every barrier that is not complete; return them in order."""
         aborted = tuple(self._order)
         if aborted:
             self.last_terminated_id = aborted[-1].barrier_id
@@ -184,11 +184,11 @@ class IdentityAligner:
         return aborted
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return self.last_terminated_id, tuple(self._order), tuple(self._ahead), tuple(sorted(self._closed))
 
     def restore(self, value: Hashable) -> None:
-        """Be as the aligner was that gave `value`."""
+        """Restore what `capture` returned."""
         self.last_terminated_id, order, ahead, closed = value  # type: ignore[misc]
         self._order = deque(order)  # type: ignore[has-type]
         self._ahead = list(ahead)  # type: ignore[has-type]
@@ -196,7 +196,7 @@ class IdentityAligner:
 
 
 class CountingAligner:
-    """Aligns by the number of copies, as the document has it; who sent them does not count.
+    """Aligns by the number of copies, whoever sent them, as the document has it.
 
     So two copies of one upstream are taken for those of two (defect S-01), a barrier of an upstream that is ahead of
     the others is an overlap (S-03), and an upstream that closes without the barrier leaves it pending (S-08).
@@ -225,7 +225,7 @@ class CountingAligner:
         self.arrived_count = 0
 
     def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
-        """Take one copy; the barrier if it is complete with it.
+        """Take one copy; return the barrier if this completes it.
 
         Raises
         ------
@@ -252,22 +252,22 @@ class CountingAligner:
         return barrier
 
     def close(self, upstream: int) -> tuple[BarrierControlSignal, ...]:
-        """Nothing: whether this upstream has delivered what is pending, a count cannot tell."""
+        """Return nothing: a count does not say whether this upstream has delivered what is pending."""
         return ()
 
     def ahead(self, upstream: int) -> int:
-        """0: a count cannot tell."""
+        """Return 0: a count does not say who delivered."""
         return 0
 
     def abort(self) -> tuple[BarrierControlSignal, ...]:
-        """Give up what is pending, and say what that was."""
+        """Abort what is pending; return it."""
         barrier = self._take_pending()
         return () if barrier is None else (barrier,)
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return self.last_terminated_id, self.pending, self.arrived_count
 
     def restore(self, value: Hashable) -> None:
-        """Be as the aligner was that gave `value`."""
+        """Restore what `capture` returned."""
         self.last_terminated_id, self.pending, self.arrived_count = value  # type: ignore[misc]

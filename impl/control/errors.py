@@ -10,11 +10,11 @@ from barrierlab.impl.errors import BarrierError, ContractError, shown
 
 
 class ControlSignalError(BarrierError):
-    """An upstream broke the rules that alignment rests on. The aligner is as it was before."""
+    """An upstream broke a rule that alignment relies on. The aligner is unchanged."""
 
 
 class BarrierOverlapError(ControlSignalError):
-    """Another barrier than the one that is this upstream's turn (barrier-control-signals, "No overlap")."""
+    """A barrier other than the next one of this upstream (barrier-control-signals, "No overlap")."""
 
     expected = "the same barriers in the same order from every upstream"
     hint = "let one head give all ids, and send every barrier to every upstream"
@@ -24,7 +24,7 @@ class BarrierOverlapError(ControlSignalError):
 
 
 class DuplicateBarrierError(ControlSignalError):
-    """A barrier that has come already, or one older than that (barrier-control-signals, "No duplicates")."""
+    """A barrier that this upstream delivered already, or an older one (barrier-control-signals, "No duplicates")."""
 
     hint = "align wherever channels meet, and use a transport that repeats nothing"
 
@@ -35,7 +35,7 @@ class DuplicateBarrierError(ControlSignalError):
 
 
 class NoUpstreamsError(ContractError):
-    """A processor or an aligner without anybody to wait for (protocol rule 26)."""
+    """A processor or an aligner without upstreams (protocol rule 26)."""
 
     expected = "1 or more"
     hint = "connect the processor to the head or to another one"
@@ -45,7 +45,7 @@ class NoUpstreamsError(ContractError):
 
 
 class UnequalUpstreamsError(ContractError):
-    """A processor that is to have as many upstreams on one channel as on the other has not (defect S-10)."""
+    """A processor whose two channels have different numbers of upstreams where they must be equal (defect S-10)."""
 
     expected = "as many on one as on the other"
     hint = "connect both channels of every upstream, or do not ask for equality"
@@ -65,7 +65,7 @@ class BarrierIdError(ContractError):
 
 
 class AfterEndError(ContractError):
-    """Something to be sent behind the end of its sender."""
+    """A message sent behind the end of its sender."""
 
     expected = "nothing after the end"
     hint = "send it before the end"

@@ -22,7 +22,7 @@ from barrierlab.impl.messages import MAX_U64
 
 
 class BarrierIdAllocator:
-    """Ids from 1 on, each once: "monotonically increasing counter shared by both channels".
+    """Allocates ids from 1 on: "monotonically increasing counter shared by both channels".
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class BarrierIdAllocator:
         self.next_id = first_id
 
     def allocate(self) -> int:
-        """The next id.
+        """Return the next id.
 
         Raises
         ------
@@ -127,10 +127,10 @@ class ControlSourceProcessor:
             self.outlets.end(signal)
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return self.allocator.next_id, self.outlets.capture()
 
     def restore(self, value: Hashable) -> None:
-        """Be as the head was that gave `value`."""
+        """Restore what `capture` returned."""
         self.allocator.next_id, outputs = value  # type: ignore[misc]
         self.outlets.restore(outputs)  # type: ignore[has-type]

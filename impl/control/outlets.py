@@ -14,7 +14,7 @@ TellSignal = Callable[[str, Carrier | None, int, object], None]
 
 
 def silent(verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
-    """A `tell` that nobody listens to."""
+    """A `tell` that does nothing."""
 
 
 class Outlets:
@@ -51,7 +51,7 @@ class Outlets:
         self.send(carrier, signal)
 
     def end(self, cause: object) -> None:
-        """Close both channels: nothing is sent any more."""
+        """Close both channels."""
         self.tell("end", None, -1, str(cause))
         self.ended = True
         for carrier in Carrier:
@@ -63,10 +63,10 @@ class Outlets:
             raise AfterEndError(self.name, actual)
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return self.ended, *(tuple(self.outbox[carrier]) for carrier in Carrier)
 
     def restore(self, value: Hashable) -> None:
-        """Be as the outlets were that gave `value`."""
+        """Restore what `capture` returned."""
         self.ended, *outboxes = value  # type: ignore[misc]
         self.outbox = {carrier: deque(outbox) for carrier, outbox in zip(Carrier, outboxes, strict=True)}  # type: ignore[has-type]

@@ -136,7 +136,7 @@ class ControlProcessor:
         return not self.outbox[carrier] and self._aligners[carrier].ahead(upstream) < self._most_ahead[carrier]
 
     def offer(self, carrier: Carrier, upstream: int, message: Message) -> bool:
-        """Take the head of a channel, or refuse it for now.
+        """Take the first message of a channel, or refuse it for now.
 
         An instant signal is never refused. Behind the end of the processor everything is taken and has no effect.
 
@@ -174,7 +174,7 @@ class ControlProcessor:
         return True
 
     def emit(self, event: Event) -> None:
-        """Give off an event that comes from outside: the processor is a source. The data outbox should be empty.
+        """Emit an event as a source. The data outbox should be empty.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class ControlProcessor:
         self.outlets.send(Carrier.DATA, event)
 
     def fail(self, reason: str, carrier: Carrier | None = None, upstream: int = -1) -> None:
-        """End without a terminal signal, and without what the operator still has.
+        """Fail: end without a terminal signal, and drop what the operator still has.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class ControlProcessor:
             raise UnknownMessageError(message)
 
     def _swallow(self, carrier: Carrier, upstream: int, message: Message) -> None:
-        """Nothing has an effect any more: what is lost by that is reported."""
+        """Discard a message after the end, and report what is lost."""
         if type(message) is Event:
             self.tell("drop", carrier, upstream, message)
         elif type(message) is BarrierControlSignal:
@@ -232,7 +232,7 @@ class ControlProcessor:
             self._complete(carrier, completed)
 
     def _close(self, carrier: Carrier, upstream: int) -> None:
-        """A closed upstream has delivered every barrier (protocol rule 26)."""
+        """Close an upstream: it counts as having delivered every barrier (protocol rule 26)."""
         self._open[carrier].remove(upstream)
         self.tell("close", carrier, upstream, EndOfInput())
         if carrier is Carrier.DATA:
@@ -258,7 +258,7 @@ class ControlProcessor:
     # The end.
 
     def _end_if_drained(self) -> None:
-        """A fenced terminal barrier waits for all that is older on the other channel (protocol rule 26).
+        """End if a fenced terminal barrier has waited for all that is older on the other channel (protocol rule 26).
 
         What the operator still has is given off before the barrier.
         """
@@ -276,13 +276,13 @@ class ControlProcessor:
         return not self._open[carrier]
 
     def _flush(self) -> None:
-        """For the operator, a terminal barrier is the end of every upstream that has not closed yet."""
+        """End every open upstream for the operator: a terminal barrier is complete."""
         self.tell("flush", Carrier.DATA, -1, len(self._open[Carrier.DATA]))
         for upstream in sorted(self._open[Carrier.DATA]):
             self._give_off(self.operator.on_end(upstream))
 
     def _end(self, cause: object) -> None:
-        """Abort what is pending on either channel, and tell so (defect S-07)."""
+        """Abort and report what is pending on either channel (defect S-07)."""
         for carrier in Carrier:
             for barrier in self._aligners[carrier].abort():
                 self.tell("abort", carrier, -1, barrier)
@@ -295,7 +295,7 @@ class ControlProcessor:
     # Capture and restore.
 
     def capture(self) -> Hashable:
-        """All that `restore` needs. The operator's image must be hashable for the whole to be."""
+        """Return the state for `restore`. The operator's image must be hashable for the whole to be."""
         return (
             self.outlets.capture(),
             tuple(self._aligners[carrier].capture() for carrier in Carrier),
@@ -306,7 +306,7 @@ class ControlProcessor:
         )
 
     def restore(self, value: Hashable) -> None:
-        """Be as the processor was that gave `value`."""
+        """Restore what `capture` returned."""
         outputs, aligners, still_open, image, self._terminal, self.failure = value  # type: ignore[misc]
         self.outlets.restore(outputs)  # type: ignore[has-type]
         for carrier, captured in zip(Carrier, aligners, strict=True):  # type: ignore[has-type]

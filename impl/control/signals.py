@@ -25,7 +25,7 @@ class Carrier(Enum):
 
     @property
     def other(self) -> Carrier:
-        """The other one of the two."""
+        """Return the other of the two channels."""
         return Carrier.CONTROL if self is Carrier.DATA else Carrier.DATA
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class BarrierControlSignalKind(Enum):
         return self is BarrierControlSignalKind.STREAM_GRACEFUL_END
 
     def with_id(self, barrier_id: int, payload: Hashable = None) -> BarrierControlSignal:
-        """The signal of this kind with an id, which the head of the pipeline allocates.
+        """Return the signal of this kind with an id, which the head of the pipeline allocates.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class BarrierControlSignal:
 
     @property
     def key(self) -> BarrierKey:
-        """`BarrierKey` of the document: id and kind."""
+        """Return id and kind: `BarrierKey` of the document."""
         return self.barrier_id, self.kind.value
 
     @property

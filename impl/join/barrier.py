@@ -39,7 +39,7 @@ _NO_OUTPUT = -1
 
 
 class Readiness(Enum):
-    """The answer of a barrier.
+    """The answer to "may this output be attempted?".
 
     READY and DEGRADED allow an attempt. DEGRADED says that inputs are absent: `absent` names them.
     """
@@ -82,7 +82,7 @@ class Observed(Enum):
 
 
 class LatenessScope(Enum):
-    """To which rules the lateness applies: two readings of the document (defect J-06).
+    """The rules to which the lateness applies: two readings of the document (defect J-06).
 
     MAP is normative: every rule (section 8.1). WINDOWS is that of example A.4.2, where only the window rule has it.
     """
@@ -192,7 +192,7 @@ class JoinBarrier:
     # The map.
 
     def announce(self, merge_map: MergeMap, now_ns: int) -> MapChange:
-        """A map has come; a different one of the epoch in force replaces the active one.
+        """Take a map; a different one of the epoch in force replaces the active one.
 
         Cursors of inputs that stay are kept within an epoch. Clocks of staleness start for what was not observed yet.
         (That a delayed older map of the same epoch comes back cannot be seen on this wire, which has no revision; the
@@ -222,7 +222,9 @@ class JoinBarrier:
         return MapChange.APPLIED
 
     def announce_invalid(self, invalid: InvalidMergeMap) -> MapChange:
-        """An announce that is no map: the one it was to replace is invalid until replaced, and no other (rule 28)."""
+        """Take an announce that is no map: the one it was to replace, and no other, is invalid until replaced (rule
+        28).
+        """
         if invalid.kind is not self.map_kind:
             return MapChange.OTHER_KIND
         if invalid.out_stream_id != self.config.out_stream_id:
@@ -234,7 +236,7 @@ class JoinBarrier:
         return MapChange.INVALIDATED
 
     def begin_epoch(self, epoch: int) -> bool:
-        """The output stream is in this epoch: if it is a newer one, nothing goes on without a new map (section 6.4).
+        """Enter this epoch of the output stream: a newer one needs a new map (section 6.4).
 
         Returns
         -------
@@ -251,7 +253,7 @@ class JoinBarrier:
         return True
 
     def declare_clock(self, stream_id: int, domain: ClockDomain) -> None:
-        """By which clock a stream's timestamps are, as its own announce says: rules do not say it (defect J-16)."""
+        """Set the clock of a stream's timestamps from its own announce: rules do not name it (defect J-16)."""
         check_stream("stream", stream_id)
         self._clocks[stream_id] = domain
         self._set_bounds()
@@ -318,11 +320,11 @@ class JoinBarrier:
         return all(each.first_output <= out <= each.most_output for each in self.inputs)
 
     def missing(self, out: int, now_ns: int) -> tuple[int, ...]:
-        """The streams that `out` waits for."""
+        """Return the streams that `out` waits for."""
         return self._streams(out, now_ns, stale=False)
 
     def absent(self, out: int, now_ns: int) -> tuple[int, ...]:
-        """The streams that `out` would go without, each named once (section 7.4)."""
+        """Return the streams that `out` would do without, each once (section 7.4)."""
         return self._streams(out, now_ns, stale=True)
 
     def reads(self, out: int, now_ns: int) -> tuple[Read, ...]:
@@ -331,7 +333,7 @@ class JoinBarrier:
         return tuple(each.read_for(out) for each in self.inputs if each.has(out, now_ns))
 
     def epoch_of(self, stream_id: int) -> int | None:
-        """The epoch that an input is in; None if nothing of it is known, or it is no input."""
+        """Return the epoch of an input; None if it is unknown, or no input."""
         return self.inputs.epoch_of(stream_id)
 
     def next_deadline_ns(self, out: int, now_ns: int) -> int | None:
@@ -343,7 +345,7 @@ class JoinBarrier:
         return min((each.fresh_ns + each.timeout_ns + 1 for each in waiting), default=None)
 
     def accept(self, out: int) -> None:
-        """`out` is dealt with: it was emitted, or skipped for good. Later ones only from here (rule 30).
+        """Accept `out` as emitted, or skipped for good; outputs only increase from here (rule 30).
 
         Raises
         ------
@@ -362,12 +364,12 @@ class JoinBarrier:
         self._set_bounds()
 
     def capture(self) -> Hashable:
-        """All that `restore` needs, but the configuration."""
+        """Return the state for `restore`, but the configuration."""
         clocks, epochs = tuple(sorted(self._clocks.items())), tuple(sorted(self._epochs.items()))
         return self.active, self.epoch, self.last_out, self.inputs.capture(), clocks, epochs
 
     def restore(self, value: Hashable) -> None:
-        """Be as the barrier was that gave `value`."""
+        """Restore what `capture` returned."""
         self.active, self.epoch, self.last_out, inputs, clocks, epochs = value  # type: ignore[misc]
         self.inputs.restore(inputs)  # type: ignore[has-type]
         self._clocks, self._epochs = dict(clocks), dict(epochs)  # type: ignore[has-type]
@@ -376,7 +378,7 @@ class JoinBarrier:
     # Inside.
 
     def _set_bounds(self) -> None:
-        """Between the bounds a question is one comparison an input."""
+        """Set the bounds between which a question costs one comparison an input."""
         if self.active is None or self.clocks_differ:
             self.least_out = NEVER
             return

@@ -80,7 +80,7 @@ Decoded = MergeMap | MergeMapRequest | InvalidMergeMap | Undecodable
 
 
 def encode(message: MergeMap | MergeMapRequest) -> bytes:
-    """The bytes of `message`: 58 for a sequence map with two rules, 63 for a timestamp map with one.
+    """Return the bytes of `message`: 58 for a sequence map with two rules, 63 for a timestamp map with one.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def encode(message: MergeMap | MergeMapRequest) -> bytes:
 
 
 def decode(data: bytes | bytearray | memoryview) -> Decoded:
-    """The message in `data`, or why there is none."""
+    """Return the message in `data`, or the reason why there is none."""
     if len(data) < HEADER.size:
         return Undecodable(Refusal.SHORT, f"{len(data)} bytes; a header takes {HEADER.size}")
     block_length, template, schema, version = HEADER.unpack_from(data)
@@ -174,7 +174,7 @@ def _fits(length: int, known: int, version: int) -> bool:
 
 
 def _rows(data: bytes | bytearray | memoryview, at: int, entry: Struct, version: int) -> list[CodecRow] | Undecodable:
-    """The entries of the group that begins at `at`."""
+    """Return the entries of the group that begins at `at`."""
     if len(data) < at + GROUP.size:
         return Undecodable(Refusal.SHORT, f"{len(data)} bytes; up to the rules there are {at + GROUP.size}")
     length, count = GROUP.unpack_from(data, at)

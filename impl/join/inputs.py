@@ -107,7 +107,7 @@ class JoinInput:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is observed any more."""
+        """Forget what was observed."""
         self.observed = self.processed = self.reached = UNOBSERVED
         self.failed_tick = _NO_OUTPUT
 
@@ -116,7 +116,9 @@ class JoinInput:
         return self.first_output <= out <= self.most_output and self.reached >= out + self.shift
 
     def is_stale(self, now_ns: int) -> bool:
-        """Longer ago than the timeout, and not as long ago (section 7.4). A clock that went back is no time."""
+        """Return whether the last frame is older than the timeout, not just as old (section 7.4). A clock that went
+        back counts as no time.
+        """
         return now_ns - self.fresh_ns > self.timeout_ns
 
     def read_for(self, out: int) -> Read:
@@ -133,12 +135,12 @@ class JoinInput:
         return self.epoch, self.observed, self.processed, self.reached, self.fresh_ns, self.failed_tick
 
     def restore(self, value: Hashable) -> None:
-        """Be as the input was that gave `value`."""
+        """Restore what `capture` returned."""
         self.epoch, self.observed, self.processed, self.reached, self.fresh_ns, self.failed_tick = value  # type: ignore[misc]
 
 
 class SequenceInput(JoinInput):
-    """By number: exactly the frame that the rule names, or those of the window that ends there."""
+    """An input by number: exactly the frame that the rule names, or those of the window that ends there."""
 
     __slots__ = ()
 
@@ -150,7 +152,7 @@ class SequenceInput(JoinInput):
 
 
 class TimestampInput(JoinInput):
-    """By time: a window as it is; where the rule has an offset, the newest frame that is not newer than required."""
+    """An input by time: a window as it is; with an offset, the newest frame that is not newer than required."""
 
     __slots__ = ()
 
@@ -162,7 +164,7 @@ class TimestampInput(JoinInput):
 
 
 class LatestInput(JoinInput):
-    """The newest frame, whatever it is aligned with, unless it is stale or could not be read."""
+    """An input of which the newest frame is taken, unless it is stale or could not be read."""
 
     __slots__ = ()
 
@@ -223,11 +225,11 @@ class JoinInputs:
         return inputs[0].epoch if inputs else None
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return tuple((type(each), each.stream_id, each.source, each.rule, each.capture()) for each in self.all)
 
     def restore(self, value: Hashable) -> None:
-        """Be as the inputs were that gave `value`."""
+        """Restore what `capture` returned."""
         self.use(kind(stream, source, 0, *rule) for kind, stream, source, rule, _ in value)  # type: ignore[attr-defined]
         for each, (*_, state) in zip(self.all, value, strict=True):  # type: ignore[call-overload]
             each.restore(state)

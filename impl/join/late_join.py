@@ -32,7 +32,7 @@ _ANSWERS: dict[type[MergeMapRequest], type[MergeMap]] = {
 
 
 class MergeMapAuthority:
-    """The owner of output streams, who says their maps: a producer or supervisor.
+    """The owner of output streams, which announces their maps: a producer or supervisor.
 
     A sequence map and a timestamp map of one output live side by side (protocol rule 33).
 
@@ -60,7 +60,7 @@ class MergeMapAuthority:
         self._maps: dict[tuple[type[MergeMap], int], tuple[MergeMap, int]] = {}
 
     def publish(self, merge_map: MergeMap, now_ns: int) -> tuple[MergeMap, ...]:
-        """This is the map of its output from now on; what to announce.
+        """Set the map of its output from now on; return what to announce.
 
         Raises
         ------
@@ -98,11 +98,11 @@ class MergeMapAuthority:
         return min((at_ns for _, at_ns in self._maps.values()), default=None)
 
     def capture(self) -> Hashable:
-        """All that `restore` needs, but the interval."""
+        """Return the state for `restore`, but the interval."""
         return tuple(self._maps.values())
 
     def restore(self, value: Hashable) -> None:
-        """Be as the authority was that gave `value`."""
+        """Restore what `capture` returned."""
         self._maps = {(type(m), m.out_stream_id): (m, at_ns) for m, at_ns in value}  # type: ignore[attr-defined]
 
 
@@ -148,14 +148,14 @@ class MergeMapJoiner:
         self._due_ns = 0
 
     def start(self, epoch: int, now_ns: int) -> MergeMapRequest:
-        """A map is needed: send this request, and go on asking. (An epoch that is not known: 0.)"""
+        """Begin to ask for a map; return the first request. (Epoch 0 if it is unknown.)"""
         self._request = self.kind(self.out_stream_id, epoch)
         self.requests = 1
         self._due_ns = now_ns + self.interval_ns
         return self._request
 
     def on_time(self, now_ns: int) -> MergeMapRequest | None:
-        """The request to send once more, if it is time."""
+        """Return the request if it is due again."""
         due_ns = self.next_deadline_ns()
         if due_ns is None or now_ns < due_ns:
             return None
@@ -164,7 +164,7 @@ class MergeMapJoiner:
         return self._request
 
     def heard(self, merge_map: MergeMap) -> bool:
-        """An announce has come; whether it was waited for."""
+        """Take an announce; return whether it was waited for."""
         request = self._request
         if request is None or type(merge_map) is not _ANSWERS[self.kind]:
             return False
@@ -183,9 +183,9 @@ class MergeMapJoiner:
         return self._due_ns if self._request is not None and self.requests < self.most_requests else None
 
     def capture(self) -> Hashable:
-        """All that `restore` needs, but the configuration."""
+        """Return the state for `restore`, but the configuration."""
         return self._request, self.requests, self._due_ns
 
     def restore(self, value: Hashable) -> None:
-        """Be as the joiner was that gave `value`."""
+        """Restore what `capture` returned."""
         self._request, self.requests, self._due_ns = value  # type: ignore[misc]

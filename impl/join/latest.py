@@ -76,18 +76,18 @@ class LatestValueJoinBarrier(JoinBarrier):
         super().__init__(config, map_kind, partial(latest_inputs, by_timestamp=by_timestamp))
 
     def observe(self, stream_id: int, epoch: int, seq: int, now_ns: int) -> Observed:
-        """A frame descriptor of a stream has come; counts where the newest frame is the one of the highest number."""
+        """Take a frame descriptor of a stream; it counts where the newest frame is the one of the highest number."""
         return self._observe(self.inputs.by_number.get(stream_id), epoch, seq, now_ns)
 
     def observe_time(
         self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int | None, now_ns: int
     ) -> Observed:
-        """A timestamp of a stream has come; counts where the newest frame is the one of the latest timestamp."""
+        """Take a timestamp of a stream; it counts where the newest frame is the one of the latest timestamp."""
         by = self.inputs.by_frame if source is TimestampSource.FRAME_DESCRIPTOR else self.inputs.by_slot
         return self._observe(by.get(stream_id), epoch, timestamp_ns, now_ns)
 
     def fail(self, stream_id: int, out: int) -> None:
-        """The newest frame of a stream could not be read: it is absent for this tick, and no other (section 9.1)."""
+        """Mark the newest frame of a stream as unreadable: it is absent for this tick alone (section 9.1)."""
         for each in self.inputs.of_stream.get(stream_id, ()):
             each.failed_tick = out
 
@@ -101,7 +101,7 @@ class LatestValueJoinBarrier(JoinBarrier):
         return self.in_full(out, now_ns)
 
     def _observe(self, each: JoinInput | None, epoch: int, value: int | None, now_ns: int) -> Observed:
-        """Of frames with the same time the last one is the newest; a number comes once."""
+        """Observe a frame. Of frames with the same time the last is the newest; a number comes once."""
         if each is None:
             return Observed.NOT_AN_INPUT
         if value is None or epoch != each.epoch or not each.observed < value + self.by_timestamp or value >= NULL_U64:

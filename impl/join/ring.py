@@ -101,11 +101,11 @@ class SlotRing:
         return opened.frame if self._counters[opened.place] == opened.counter else Miss.OVERWRITTEN
 
     def capture(self) -> Hashable:
-        """All that `restore` needs, but the number of slots."""
+        """Return the state for `restore`, but the number of slots."""
         return tuple(self._frames), tuple(self._counters), self._newest
 
     def restore(self, value: Hashable) -> None:
-        """Be as the ring was that gave `value`."""
+        """Restore what `capture` returned."""
         frames, counters, self._newest = value  # type: ignore[misc]
         self._frames, self._counters = list(frames), list(counters)  # type: ignore[has-type]
 

@@ -189,19 +189,19 @@ class JoinStage:
     # What comes.
 
     def announce(self, merge_map: MergeMap, now_ns: int) -> MapChange:
-        """A map has come: `JoinBarrier.announce`."""
+        """Take a map: `JoinBarrier.announce`."""
         return self.barrier.announce(merge_map, now_ns)
 
     def announce_invalid(self, invalid: InvalidMergeMap) -> MapChange:
-        """An announce that is no map: `JoinBarrier.announce_invalid`."""
+        """Take an announce that is no map: `JoinBarrier.announce_invalid`."""
         return self.barrier.announce_invalid(invalid)
 
     def observe(self, frame: Frame, now_ns: int) -> None:
-        """A frame descriptor has come, and the slot header's time with it if that could be read."""
+        """Take a frame descriptor, with the time of the slot header if that could be read."""
         self._observe(frame, now_ns)
 
     def offer(self, out: int) -> tuple[Skipped, ...]:
-        """An output time or tick is wanted; what that skips. Sequence joins are not offered anything: they count."""
+        """Offer an output time or tick; return what that skips. Sequence joins are not offered anything: they count."""
         wanted, pending = self.wanted, self._pending
         if wanted and pending is PendingPolicy.HOLD:
             return (Skipped(out, out, SkipReason.HELD),)
@@ -218,7 +218,7 @@ class JoinStage:
     # What is to be done.
 
     def next_out(self) -> int | None:
-        """The output that is asked for next; None if none is wanted."""
+        """Return the output that is next; None if none is wanted."""
         barrier = self.barrier
         if not isinstance(barrier, SequenceJoinBarrier):
             return self.wanted[0] if self.wanted else None
@@ -297,12 +297,12 @@ class JoinStage:
         return None if out is None or self.attempt is not None else self.barrier.next_deadline_ns(out, now_ns)
 
     def capture(self) -> Hashable:
-        """All that `restore` needs, but the configuration."""
+        """Return the state for `restore`, but the configuration."""
         wanted = tuple(self.wanted)
         return self.barrier.capture(), self.attempt, self._map, wanted, self._next, self._margin, self._epoch
 
     def restore(self, value: Hashable) -> None:
-        """Be as the stage was that gave `value`."""
+        """Restore what `capture` returned."""
         barrier, self.attempt, self._map, wanted, self._next, self._margin, self._epoch = value  # type: ignore[misc]
         self.barrier.restore(barrier)  # type: ignore[has-type]
         self.wanted = deque(wanted)  # type: ignore[has-type]

@@ -72,7 +72,7 @@ class TimestampJoinBarrier(JoinBarrier):
     def observe_time(
         self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int | None, now_ns: int
     ) -> Observed:
-        """A timestamp of a stream has come. None, and what stands for null on the wire, is no value.
+        """Take a timestamp of a stream. None, and what stands for null on the wire, is no value.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class TimestampJoinBarrier(JoinBarrier):
         return _TAKEN
 
     def process_time(self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int) -> Observed:
-        """A stage before the join has processed a stream up to this time; it gates if the configuration says so."""
+        """Note that a stage before the join has processed a stream up to this time; it gates if so configured."""
         each = (self.inputs.by_frame if source is _FRAME else self.inputs.by_slot).get(stream_id)
         if each is None:
             return Observed.NOT_AN_INPUT

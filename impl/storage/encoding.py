@@ -40,7 +40,7 @@ _EVENT_FIELDS = "a source of type str, sequence, part, timestamp_ms and size_byt
 
 
 def encode(value: object) -> bytes:
-    """The bytes of `value`.
+    """Return the encoding of `value`.
 
     >>> decode(encode((1, ("a", None))))
     (1, ('a', None))
@@ -59,7 +59,7 @@ def encode(value: object) -> bytes:
 
 
 def decode(data: bytes, name: str = "value") -> object:
-    """The value of which `data` is the encoding.
+    """Return the value of which `data` is the encoding.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class _ByteReader:
         self.at = 0
 
     def damaged(self, found: str, expected: str) -> DamagedError:
-        """An error that names the place."""
+        """Return an error that names the place."""
         return DamagedError(self.name, f"{found} at byte {self.at}", expected)
 
     def past(self, size: int) -> int:
@@ -175,7 +175,7 @@ class _ByteReader:
         return end
 
     def value(self, depth: int) -> object:
-        """The next value."""
+        """Return the next value."""
         begin = self.at + 1
         tag = self.data[self.at : self.past(1)]
         self.at = begin
@@ -249,7 +249,7 @@ class _ByteReader:
         raise self.damaged(f"tag {tag!r} before {following!r}", "a value or a message")
 
     def _usual_event(self, depth: int) -> Event | None:
-        """An event whose key and numbers fit 64 bits, at half the cost; None for another, or for what is none."""
+        """Decode an event whose key and numbers fit 64 bits, at half the cost; None for any other value."""
         data, begin = self.data, self.at
         if depth == MAX_DEPTH or not data.startswith(_USUAL_EVENT, begin):
             return None

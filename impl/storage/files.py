@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Writing(Protocol):
-    """A file that is being written."""
+    """A file open for writing."""
 
     def write(self, data: bytes, /) -> object:
         """Add bytes; they may be lost, in part and in any order, until `flush`."""
@@ -24,22 +24,22 @@ class Writing(Protocol):
         """Return when all that was written is durable; the file's name may not be."""
 
     def close(self) -> None:
-        """Nothing more will be written."""
+        """Close the file."""
 
 
 class NotAFileError(OSError):
-    """Something else has the name of a file: a folder, a link, a pipe."""
+    """The name of a file belongs to a folder, a link, or a pipe."""
 
 
 class Files(Protocol):
-    """The file system, as little of it as a store needs. Each method may raise OSError.
+    """The operations of a file system that a store needs. Each method may raise OSError.
 
     What is done to the names in a folder - made, renamed, removed - may be lost, in any order, until `flush_folder`.
     But for `names` and `flush_folder`, none follows a link that is the last of its path.
     """
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder."""
+        """Return the names in a folder."""
 
     def exists(self, path: str) -> bool:
         """Return whether something has this name."""
@@ -54,16 +54,16 @@ class Files(Protocol):
         """Return when the names in a folder are durable."""
 
     def create(self, path: str) -> Writing:
-        """A new, empty file, in place of one that may be there."""
+        """Create an empty file, in place of one that may exist."""
 
     def reopen(self, path: str) -> Writing:
-        """The file of that name, emptied. Raises FileNotFoundError if there is none."""
+        """Open the file of that name and empty it. Raises FileNotFoundError if there is none."""
 
     def rename(self, path: str, to: str) -> None:
         """Give a file another name in its folder, in one step, in place of one that may be there."""
 
     def read(self, path: str, most: int) -> bytes:
-        """The first `most` bytes of a file, or all if there are fewer. Raises NotAFileError if it is none."""
+        """Return the first `most` bytes of a file, or all if there are fewer. Raises NotAFileError if it is none."""
 
     def remove(self, path: str) -> None:
         """Remove a file, a link, or an empty folder."""
@@ -78,7 +78,7 @@ class RealFile:
         self._file = file
 
     def write(self, data: bytes, /) -> None:
-        """All of it: the system may take less at a time."""
+        """Write all of it: the system may take less at a time."""
         rest = memoryview(data)
         while rest:
             taken = self._file.write(rest)
@@ -87,7 +87,7 @@ class RealFile:
             rest = rest[taken:]
 
     def flush(self) -> None:
-        """By the handle that wrote, for only that one gets the error."""
+        """Flush by the handle that wrote: only that one gets the error."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ def _open_here(path: str, flags: int) -> int:
 
 
 def _opened(path: str, mode: Literal["rb", "r+b"]) -> FileIO:
-    """A file that is there, and has no other name elsewhere if it is to be written."""
+    """Open an existing file, which has no other name elsewhere if it is to be written."""
     try:
         file = open(path, mode, buffering=0, opener=_open_here)  # noqa: SIM115  (the caller closes it)
     except OSError as error:
@@ -192,7 +192,7 @@ def _opened(path: str, mode: Literal["rb", "r+b"]) -> FileIO:
 
 
 def directory(path: str) -> str:
-    """The path of a directory, without slashes at its end.
+    """Return the path of a directory, without slashes at its end.
 
     Raises
     ------

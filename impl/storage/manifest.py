@@ -21,7 +21,7 @@ _WHOLE = ("version", "checkpoint_id", "epoch", "is_unaligned", "tasks", "infligh
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The file of a manifest.
+    """Return the file of a manifest, as bytes.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(data: bytes, path: str = "manifest") -> Manifest:
-    """The manifest in a file.
+    """Return the manifest in a file.
 
     Raises
     ------

@@ -28,25 +28,25 @@ class Medium(Protocol):
     """The calls that a store makes. Each may raise OSError."""
 
     def make(self, checkpoint_id: int) -> None:
-        """An empty folder for an attempt."""
+        """Make an empty folder for an attempt."""
 
     def save(self, checkpoint_id: int, files: dict[str, bytes]) -> None:
-        """Files in it, durable."""
+        """Write files into it, durably."""
 
     def publish(self, checkpoint_id: int, manifest: bytes) -> None:
-        """The manifest in it, all or nothing, durable. Raises StoreFailedError."""
+        """Write the manifest into it, durably, all or nothing. Raises StoreFailedError."""
 
     def ids(self) -> list[int]:
-        """The ids whose names are taken, be it by something that is no folder."""
+        """Return the ids whose names are taken, also by something that is no folder."""
 
     def published(self) -> dict[int, bool | None]:
-        """The ids that have a folder, and whether a manifest is in it; None if the medium gives no answer."""
+        """Return the ids that have a folder, and whether a manifest is in it; None if the medium does not answer."""
 
     def settle(self, checkpoint_id: int) -> None:
         """Return when it is durable that the manifest is there."""
 
     def read(self, checkpoint_id: int, path: str, most: int) -> bytes:
-        """The first `most` bytes of a file."""
+        """Return the first `most` bytes of a file."""
 
     def remove(self, checkpoint_id: int, leftover: bool = False) -> bool:
         """Remove the manifest first, if there is one; then the rest, but for the folder of the highest id.
@@ -86,7 +86,7 @@ class MemoryMedium:
         return {checkpoint_id: MANIFEST in files for checkpoint_id, files in self.files.items()}
 
     def settle(self, checkpoint_id: int) -> None:
-        """Nothing in memory outlives a crash."""
+        """Do nothing: nothing in memory outlives a crash."""
 
     def read(self, checkpoint_id: int, path: str, most: int) -> bytes:
         if path not in self.files[checkpoint_id]:
@@ -230,7 +230,7 @@ class DirectoryMedium:
                 raise NotADirectoryError(errno.ENOTDIR, "a link or a file in place of a folder", folder)
 
     def _ensure_folder(self, checkpoint_id: int, path: str) -> None:
-        """A folder in that of the checkpoint, with its name and those of the folders around it durable."""
+        """Make a folder in that of the checkpoint; its name and those of the folders around it are durable."""
         parent, at = _folder_of(path), self._at(checkpoint_id)
         if not self._disk.exists(f"{at}/{path}"):
             if parent:
@@ -242,7 +242,7 @@ class DirectoryMedium:
         self._disk.flush_folder(f"{at}/{parent}" if parent else at)
 
     def _ensure_directory(self, path: str) -> None:
-        """The same of the directory of the store, which may be a link to one."""
+        """Make the directory of the store, which may be a link to one."""
         parent = _folder_of(path)
         try:
             self._disk.names(path)
@@ -259,7 +259,7 @@ class DirectoryMedium:
 
 
 def _folder_of(path: str) -> str:
-    """The folder that a path is in; empty if the path is one name."""
+    """Return the folder of a path; empty if the path is one name."""
     folder, _, name = path.rpartition("/")
     return folder or ("/" if path != name else "")
 

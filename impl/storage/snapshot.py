@@ -152,7 +152,7 @@ class StoredFile:
 
     @classmethod
     def of(cls, path: str, data: bytes) -> StoredFile:
-        """The entry for a frame."""
+        """Return the entry for a frame."""
         return cls(path, len(data), data[-CHECKSUM_BYTES:].hex())
 
 
@@ -271,7 +271,7 @@ def in_flight_path(operator_id: str, subtask: int, channel: int, is_output: bool
 
 
 def files_of(snapshot: TaskSnapshot) -> tuple[StoredSnapshot, dict[str, bytes]]:
-    """A snapshot's entry for the manifest, and its files by path."""
+    """Return a snapshot's entry for the manifest, and its files by path."""
     here = snapshot.operator_id, snapshot.subtask
     path = state_path(*here)
     files = {path: encode_state(snapshot.subtask, snapshot.state)}
@@ -288,7 +288,7 @@ def files_of(snapshot: TaskSnapshot) -> tuple[StoredSnapshot, dict[str, bytes]]:
 
 
 def snapshot_from(part: StoredSnapshot, files: dict[str, bytes], folder: str = "") -> TaskSnapshot:
-    """The snapshot that `files_of` took apart.
+    """Return the snapshot of which `files_of` made these files.
 
     Parameters
     ----------
@@ -332,12 +332,12 @@ def _same_file(file: StoredFile, data: bytes, folder: str) -> None:
 
 
 def encode_state(subtask: int, state: bytes) -> bytes:
-    """The file of a task's state."""
+    """Return the file of a task's state."""
     return _framed(STATE_MAGIC, subtask, len(state), (state,))
 
 
 def decode_state(data: bytes, subtask: int, path: str = "state file") -> bytes:
-    """The state in a file.
+    """Return the state in a file.
 
     Raises
     ------
@@ -348,7 +348,7 @@ def decode_state(data: bytes, subtask: int, path: str = "state file") -> bytes:
 
 
 def encode_in_flight(subtask: int, record: InFlight, is_output: bool = False) -> bytes:
-    """The file of a channel's record.
+    """Return the file of a channel's in-flight events.
 
     Raises
     ------
@@ -368,7 +368,7 @@ def encode_in_flight(subtask: int, record: InFlight, is_output: bool = False) ->
 
 
 def decode_in_flight(data: bytes, subtask: int, is_output: bool = False, path: str = "in-flight file") -> InFlight:
-    """The record in a file.
+    """Return the in-flight events in a file.
 
     Raises
     ------

@@ -86,7 +86,7 @@ class SnapshotStore:
     # An attempt.
 
     def begin(self, checkpoint_id: int) -> None:
-        """A checkpoint is under way. Its id is used from now on, whatever becomes of it (protocol rule 2).
+        """Begin an attempt. Its id counts as used from now on, whatever the result (protocol rule 2).
 
         Raises
         ------
@@ -105,7 +105,7 @@ class SnapshotStore:
         self._attempts[checkpoint_id] = {}
 
     def write(self, checkpoint_id: int, snapshot: TaskSnapshot) -> StoredSnapshot:
-        """Keep a task's part; it is durable when this returns, and only then may the task acknowledge.
+        """Write a task's part; it is durable when this returns, and only then may the task acknowledge.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class SnapshotStore:
         return part
 
     def complete(self, manifest: Manifest) -> None:
-        """The checkpoint is complete and durable when this returns; every older one under way is aborted (rule 20).
+        """Complete a checkpoint: it is durable when this returns; every older attempt is aborted (rule 20).
 
         Raises
         ------
@@ -167,7 +167,7 @@ class SnapshotStore:
             self._forget(other)
 
     def abandon(self, checkpoint_id: int) -> bool:
-        """Abort a checkpoint and remove what was written; False if it was not under way.
+        """Abort a checkpoint and remove its files; return False if it was not under way.
 
         Raises
         ------
@@ -187,19 +187,19 @@ class SnapshotStore:
     # What is complete.
 
     def completed(self) -> tuple[int, ...]:
-        """The ids of the complete checkpoints, newest first. None of them need be readable.
+        """Return the ids of the complete checkpoints, newest first. None of them need be readable.
 
         One that the medium gives no answer about is not among them; `latest_usable` names it.
         """
         return self._listed(True)
 
     def highest_id(self) -> int:
-        """The highest id that was ever begun, 0 at first: recovery goes on above it (protocol rule 2)."""
+        """Return the highest id that was ever begun, 0 at first: recovery continues above it (protocol rule 2)."""
         with asking("listing checkpoints", hint=AGAIN):
             return max(self.medium.ids(), default=0)
 
     def load(self, checkpoint_id: int) -> Checkpoint:
-        """A complete checkpoint, every byte of it verified (protocol rule 22).
+        """Return a complete checkpoint, every byte of it verified (protocol rule 22).
 
         That it is complete is durable when this returns: who published it may have stopped before that was so.
 
@@ -223,7 +223,8 @@ class SnapshotStore:
         return checkpoint
 
     def latest_usable(self) -> Usable:
-        """The newest complete checkpoint that can be read whole, and why each newer one cannot (protocol rule 22).
+        """Return the newest complete checkpoint that can be read whole, and why each newer one cannot (protocol rule
+        22).
 
         Damaged in-flight data makes a checkpoint unusable like any other damage: the source would not send it again
         (defect U-11).
@@ -277,7 +278,7 @@ class SnapshotStore:
         return removed
 
     def leftovers(self) -> tuple[int, ...]:
-        """Ids that are neither complete nor under way here, newest first: failed attempts, half removals."""
+        """Return ids that are neither complete nor under way here, newest first: failed attempts, half removals."""
         with asking("listing leftovers", hint=AGAIN):
             published = self.medium.published()
             last = max(published, default=0)
@@ -309,12 +310,12 @@ class SnapshotStore:
     # Capture and restore.
 
     def capture(self) -> Hashable:
-        """All that `restore` needs beside the medium."""
+        """Return the state for `restore` beside the medium."""
         attempts = tuple((checkpoint_id, tuple(parts.values())) for checkpoint_id, parts in self._attempts.items())
         return attempts, tuple(sorted(self._in_doubt)), tuple(sorted(self._whole.items()))
 
     def restore(self, value: Hashable) -> None:
-        """Be as the store over the same medium was that gave `value`."""
+        """Restore what `capture` of a store over the same medium returned."""
         attempts, in_doubt, whole = value  # type: ignore[misc]
         self._attempts = {i: {(part.operator_id, part.subtask): part for part in parts} for i, parts in attempts}  # type: ignore[has-type]
         self._in_doubt = set(in_doubt)  # type: ignore[has-type]
@@ -323,7 +324,7 @@ class SnapshotStore:
     # Helpers.
 
     def _listed(self, *states: bool | None) -> tuple[int, ...]:
-        """The ids that are in one of these states, newest first; attempts of this store only if they are in doubt."""
+        """Return the ids in one of these states, newest first; attempts of this store only if they are in doubt."""
         with asking("listing checkpoints", hint=AGAIN):
             published = self.medium.published().items()
         under_way = self._attempts.keys() - self._in_doubt
@@ -340,7 +341,7 @@ class SnapshotStore:
         return self._whole[checkpoint_id]
 
     def _forget(self, checkpoint_id: int) -> None:
-        """It is not under way any more."""
+        """Remove an attempt from those under way."""
         del self._attempts[checkpoint_id]
         self._in_doubt.discard(checkpoint_id)
 
@@ -378,7 +379,7 @@ class SnapshotStore:
         return Checkpoint(manifest, tuple(snapshots))
 
     def _read_whole(self, checkpoint_id: int, path: str, most: int) -> bytes:
-        """A file, but at most one byte more than it should have."""
+        """Return a file, but at most one byte more than it should have."""
         name = self._name(checkpoint_id, path)
         try:
             return self.medium.read(checkpoint_id, path, most + 1)

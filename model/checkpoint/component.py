@@ -62,7 +62,7 @@ class Side:
         raise NotImplementedError
 
     def restore(self, value: Any) -> None:
-        """Be as the side was that gave `value`."""
+        """Restore what `capture` returned."""
         raise NotImplementedError
 
     def call(self, move: CallStimulus) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class Reference(Side):
         return tuple([tuple(each.items()) if type(each) is dict else each for each in fields])
 
     def restore(self, value: Any) -> None:
-        """Be as the model was that gave `value`."""
+        """Restore what `capture` returned."""
         names = (name for name in vars(self) if name not in self.fixed)
         for name, each in zip(names, value, strict=True):
             setattr(self, name, dict(each) if type(getattr(self, name)) is dict else each)

@@ -104,7 +104,7 @@ class CoordinatorReference(Reference):
         return (*under_way, tuple(sorted(self.final_snapshots.items())), *(getattr(self, name) for name in _PLAIN))
 
     def restore(self, value: Any) -> None:
-        """Be as the model was that gave `value`."""
+        """Restore what `capture` returned."""
         began, missing, parts, final_snapshots, *plain = value
         self.began, self.missing, self.final_snapshots = dict(began), dict(missing), dict(final_snapshots)
         self.parts = {n: dict(its) for n, its in parts}
@@ -415,7 +415,7 @@ class CoordinatorMachine(Under):
         return self.now, self.coordinator.capture()
 
     def restore(self, value: Any) -> None:
-        """Be as the machine was that gave `value`."""
+        """Restore what `capture` returned."""
         self.now, captured = value
         self.coordinator.restore(captured)
 

@@ -78,7 +78,7 @@ class Driven(Protocol):
         """All that makes a difference, as a value that does not change any more: nothing that only counts."""
 
     def restore(self, value: Any) -> object:
-        """Be as the aligner of this class was that captured `value`. What it answers is not looked at."""
+        """Restore what `capture` returned. The answer is ignored."""
 
 
 class Aligner(Driven, Protocol):
@@ -517,7 +517,7 @@ class ExternalGate:
         return self.last_terminated_id, self.recorded, value
 
     def restore(self, value: Hashable) -> None:
-        """Be as the gate was that gave `value`."""
+        """Restore what `capture` returned."""
         self.last_terminated_id, self.recorded, inner = value  # type: ignore[misc]
         self.inner.restore(inner)  # type: ignore[has-type]
 

@@ -185,7 +185,7 @@ class ExternalCoordinator:
         return self._first_id, self._hosted().capture(), pending, self._finished
 
     def restore(self, value: Any) -> None:
-        """Be as the coordinator was that gave `value`."""
+        """Restore what `capture` returned."""
         self._first_id, inner, pending, self._finished = value
         self._hosted().restore(inner)
         self.pending = {n: PendingCheckpoint(0, out, parts, publishing) for n, out, parts, publishing in pending}

@@ -129,7 +129,7 @@ class ExternalSource(SourceTask):
         return super().capture(), self._hosted.capture()
 
     def restore(self, value: Any) -> None:
-        """Be as the source was that gave `value`."""
+        """Restore what `capture` returned."""
         task, inner = value
         super().restore(task)
         self._hosted.restore(inner)

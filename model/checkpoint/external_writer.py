@@ -160,7 +160,7 @@ class ExternalWriter:
         return self._hosted.capture(), self.due
 
     def restore(self, value: Any) -> None:
-        """Be as the writer was that gave `value`."""
+        """Restore what `capture` returned."""
         inner, self.due = value
         self._hosted.restore(inner)
 

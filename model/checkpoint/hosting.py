@@ -147,7 +147,7 @@ class Hosted:
         return captured(name, self.machine, self._twin, self._restored)
 
     def restore(self, value: Any) -> None:
-        """Be as the object was that gave `value`."""
+        """Restore what `capture` returned."""
         if self._twin is None:
             self.machine = value.machine(self._kept)
         else:

@@ -112,7 +112,7 @@ class InjectorMachine(Under):
         return self.now_ns, self.injector.capture()
 
     def restore(self, value: Any) -> None:
-        """Be as the machine was that gave `value`."""
+        """Restore what `capture` returned."""
         self.now_ns, captured = value
         self.injector.restore(captured)
 

@@ -25,7 +25,7 @@ class Capturable(Protocol):
         """Return all that makes a difference, as a value that does not change any more."""
 
     def restore(self, value: Any) -> object:
-        """Be as the object of this class was that captured `value`. The answer is not looked at."""
+        """Restore what `capture` returned. The answer is ignored."""
 
 
 class Coordinator(Capturable, Protocol):

@@ -264,7 +264,7 @@ class TaskMonitor(TaskWatch):
         return _kept(self)
 
     def restore(self, value: tuple[object, ...]) -> None:
-        """Be as the monitor was that gave `value`."""
+        """Restore what `capture` returned."""
         # Written out, in the order of `KEPT`: a loop over the names takes several times as long.
         # fmt: off
         (

@@ -226,7 +226,7 @@ class SinkMachine(Under):
         return self.ledger.capture(), writers, tuple(self.stored.items())
 
     def restore(self, value: Any) -> None:
-        """Be as the machine was that gave `value`."""
+        """Restore what `capture` returned."""
         ledger, writers, stored = value
         self.ledger.restore(ledger)
         for writer, captured in zip(self.writers.values(), writers, strict=True):

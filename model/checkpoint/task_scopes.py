@@ -572,7 +572,7 @@ class TaskMachine(Under):
         return self.task.capture(), self.channels, self.stored, self.ledger.capture()
 
     def restore(self, value: Any) -> None:
-        """Be as the machine was that gave `value`."""
+        """Restore what `capture` returned."""
         captured, self.channels, self.stored, ledger = value
         self.task.restore(captured)
         self.ledger.restore(ledger)

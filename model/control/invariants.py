@@ -211,7 +211,7 @@ class ProcessorWatch:
                     yield f"{text_of(key)} of {channel} waits at {self._name} for ever"
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return (
             tuple(tuple(keys) for keys in self._waiting.values()),
             frozenset(self._closed),
@@ -225,7 +225,7 @@ class ProcessorWatch:
         )
 
     def restore(self, value: Any) -> None:
-        """Be as the watch was that gave `value`."""
+        """Restore what `capture` returned."""
         waiting, closed, last, done, aborted, arrived, dropped, self.ended, self.broken = value
         self._waiting = {channel: list(keys) for channel, keys in zip(self._waiting, waiting, strict=True)}
         self._closed, self._done, self._aborted = set(closed), set(done), set(aborted)
@@ -262,11 +262,11 @@ class HeadWatch:
         return ()
 
     def capture(self) -> Hashable:
-        """All that `restore` needs."""
+        """Return the state for `restore`."""
         return tuple(self.sent), tuple(self.owed)
 
     def restore(self, value: Any) -> None:
-        """Be as the watch was that gave `value`."""
+        """Restore what `capture` returned."""
         sent, owed = value
         self.sent, self.owed = list(sent), list(owed)
 

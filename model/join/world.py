@@ -219,12 +219,12 @@ class JoinWorld:
         return self.outcomes[before:]
 
     def capture(self) -> Hashable:
-        """All that `restore` needs, but the journal."""
+        """Return the state for `restore`, but the journal."""
         rings = tuple((stream_id, ring.capture()) for stream_id, ring in self.rings.items())
         return self.stage.capture(), rings, tuple(self._opened), tuple(self.outcomes)
 
     def restore(self, value: Hashable) -> None:
-        """Be as the world was that gave `value`; the journal restarts from the initial state."""
+        """Restore what `capture` returned; the journal restarts from the initial state."""
         stage, rings, opened, outcomes = value  # type: ignore[misc]
         self.stage.restore(stage)  # type: ignore[has-type]
         for stream_id, ring in rings:  # type: ignore[has-type]

@@ -197,7 +197,7 @@ class TableGate:
         return self.value
 
     def restore(self, value: Hashable) -> None:
-        """Be as the gate was that gave `value`."""
+        """Restore what `capture` returned."""
         assert isinstance(value, GateState)
         self.value = value
 
