@@ -56,7 +56,7 @@ class Attempt:
 
     @property
     def origin(self) -> str:
-        """Return what it began from, in words."""
+        """Return the start of the attempt, in words."""
         return f"checkpoint {self.restored_id}" if self.restored_id else "the beginning"
 
     @property
@@ -66,7 +66,7 @@ class Attempt:
 
     @property
     def crashed(self) -> bool:
-        """Return whether it owes nothing more: something crashed, or everything was restored after it."""
+        """Return whether it ended early: a part of it crashed, or the job was restored after it."""
         return not self.is_last or bool(self.history.crashes)
 
     @property
@@ -82,14 +82,16 @@ class Attempt:
         return all(task.finished_ns is not None for task in self.history.tasks.values())
 
     def line(self) -> list[tuple[Attempt, int | None]]:
-        """The attempts that this one goes on from, oldest first, each with the checkpoint that ends it; then itself."""
+        """Return the attempts that this one continues, oldest first, each with the checkpoint that ends it; then
+        itself.
+        """
         line: list[tuple[Attempt, int | None]] = [(self, None)]
         while (parent := line[-1][0].parent) is not None:
             line.append((parent, line[-1][0].restored_id))
         return line[::-1]
 
     def cut(self, task: str, checkpoint_id: int | None) -> Cut | None:
-        """The cut of `task` for a checkpoint; None at its end, and for a task that had finished."""
+        """Return the cut of `task` for a checkpoint; None at its end, and for a task that had finished."""
         return None if checkpoint_id is None else self.history.cuts.get((task, checkpoint_id))
 
     def steps(self, task: str, checkpoint_id: int | None = None) -> int:
@@ -98,12 +100,12 @@ class Attempt:
         return len(self.history.tasks[task].steps) if cut is None else cut.step
 
     def made(self, source: str, checkpoint_id: int | None = None) -> list[object]:
-        """The events that a source made before its cut, or before its end."""
+        """Return the events that a source made before its cut, or before its end."""
         made, cut = self.history.tasks[source].made, self.cut(source, checkpoint_id)
         return made if cut is None else made[: cut.made]
 
     def applied(self, task: str, checkpoint_id: int | None = None) -> list[object]:
-        """The events that took effect at `task` before its cut, or before its end, in that order."""
+        """Return the events that `task` applied before its cut, or before its end, in that order."""
         events = self._applied.get(task)
         if events is None:
             its = self.history.tasks[task]
@@ -116,7 +118,7 @@ class Attempt:
         return events if cut is None else events[: sum(cut.applied.values())]
 
     def given_off(self, channel: str, checkpoint_id: int | None = None) -> list[object]:
-        """The events for `channel` before the sender's cut, or before its end: restored, sent, or kept in its outbox.
+        """Return the events for `channel` before the sender's cut, or before its end: restored, sent, or in its outbox.
 
         What was in the outbox at the cut and was never sent is known from its record alone.
         """
@@ -127,19 +129,19 @@ class Attempt:
         return events[: cut.sent[channel]] + self.history.unsent.get((channel, cut.checkpoint_id), [])
 
     def taken_in(self, channel: str, checkpoint_id: int | None = None) -> list[object]:
-        """The events of `channel` that took effect before the receiver's cut, or before its end."""
+        """Return the events of `channel` that the receiver applied before its cut, or before its end."""
         cut = self.cut(self.history.topology.ends(channel)[1], checkpoint_id)
         events = self.history.events(channel, "applied")
         return events if cut is None else events[: cut.applied[channel]]
 
     def ended(self, channel: str, checkpoint_id: int) -> bool:
-        """Return whether the end of `channel` took effect before the receiver's cut."""
+        """Return whether the receiver processed the end of `channel` before its cut."""
         receiver = self.history.topology.ends(channel)[1]
         cut = self.cut(receiver, checkpoint_id)
         return channel in (self.history.tasks[receiver].ended if cut is None else cut.ended)
 
     def incomplete(self, checkpoint_id: int) -> str | None:
-        """Return what was missing for a checkpoint of this attempt to be complete; None if nothing was.
+        """Return what a checkpoint of this attempt lacks to be complete; None if it lacks nothing.
 
         It is when the coordinator says so. When the coordinator was gone by then, or was in doubt whether the manifest
         had been written, it may be: that takes every task's part.
@@ -181,7 +183,7 @@ class Run:
 
     @classmethod
     def of(cls, entries: Iterable[Entry], topology: Topology) -> Run:
-        """The attempts that the journal `entries` of a run on `topology` tells, in one pass.
+        """Read the attempts from the journal `entries` of a run on `topology`, in one pass.
 
         Raises
         ------
@@ -210,7 +212,7 @@ class Run:
 
 
 def _start(restore: Entry, taken_by: dict[int, Attempt]) -> Start:
-    """Return what the attempt behind `restore` begins with: what the parts of its checkpoint say."""
+    """Return the start of the attempt behind `restore`, from the parts of its checkpoint."""
     at_ns, _, _, _, checkpoint_id = restore
     if type(checkpoint_id) is not int or checkpoint_id < 0:
         raise HistoryError(f"{checkpoint_id!r} is restored, and is no checkpoint; write its id, or 0 for the beginning")

@@ -40,7 +40,7 @@ def reasons(
     cut_off: bool,
     repeats: bool = False,
 ) -> Iterator[TimedReason]:
-    """Yield why the run does not hold.
+    """Yield the reasons why REC does not hold.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def _goes_on_after_a_crash(attempt: Attempt) -> Iterator[TimedReason]:
 
 
 def _out_of_place(attempt: Attempt) -> Iterator[TimedReason]:
-    """Everything is restored before anything runs (protocol rule 22, defect U-14)."""
+    """Check that everything is restored before anything runs (protocol rule 22, defect U-14)."""
     for at_ns, verb, node, channel, subject in attempt.history.out_of_place:
         what = f"{node} was restored" if verb == "restored" else f"{subject} was restored in {channel}"
         if attempt.number == 1:
@@ -107,7 +107,7 @@ def _not_complete(attempt: Attempt) -> Iterator[TimedReason]:
 
 
 def _states(attempt: Attempt, digest_at_start: Callable[[Attempt, str], str | None]) -> Iterator[TimedReason]:
-    """Every task is restored once, to the state of its cut; one that had finished does nothing more."""
+    """Check that every task is restored once, to the state of its cut, and that a finished one does nothing more."""
     at_ns, start = attempt.start_ns, attempt.history.start
     assert start is not None
     for name, task in attempt.history.tasks.items():
@@ -124,8 +124,8 @@ def _states(attempt: Attempt, digest_at_start: Callable[[Attempt, str], str | No
 
 
 def _channel(attempt: Attempt, channel: str) -> Iterator[TimedReason]:
-    """Yield what is restored is what was in flight at the cut: given off before the sender's, not taken in before the
-    other.
+    """Check that the restored events are those in flight at the cut: sent before the sender's, not applied before the
+    receiver's.
 
     Behind it the end, if the sender had finished and the receiver had not taken that. No barrier: the cut has been made
     (protocol rule 22, defect U-13).
@@ -170,7 +170,7 @@ def _end_in_flight(attempt: Attempt, channel: str) -> bool:
 
 
 def _watermarks_go_back(attempt: Attempt) -> Iterator[TimedReason]:
-    """No operator promises less than it had promised before its cut. (A source may: it makes its events again.)"""
+    """Check that no operator's watermark is lower than before its cut. (A source may: it makes its events again.)"""
     for channel, kept in attempt.history.channels.items():
         sender = attempt.history.topology.ends(channel)[0]
         if not attempt.history.topology.inputs(sender):
@@ -195,7 +195,7 @@ def _last_watermark(attempt: Attempt, sender: str, channel: str) -> object | Non
 
 
 def _sources(run: Run) -> Iterator[TimedReason]:
-    """In every attempt a source goes on behind its cut; so of what survives it made 1, 2, ... n, each once.
+    """Check that a source continues behind its cut in every attempt: of what survives it made 1, 2, ... n, each once.
 
     What it had made before a cut that was restored was sent, or recorded.
     """
@@ -215,7 +215,7 @@ def _sources(run: Run) -> Iterator[TimedReason]:
 
 
 def _forgotten(attempt: Attempt, source: str, made: list[object]) -> Iterator[TimedReason]:
-    """Yield what a source had made before its cut in the parent of `attempt`, and its channels never had."""
+    """Yield the events that a source made before its cut in the parent of `attempt` and never put into its channels."""
     parent, outputs_of = cast(Attempt, attempt.parent), attempt.history.topology.outputs(source)
     for _, exchange, outputs in attempt.history.topology.output_groups(source):
         had = []
@@ -229,7 +229,7 @@ def _forgotten(attempt: Attempt, source: str, made: list[object]) -> Iterator[Ti
 
 
 def _surviving(run: Run, channel: str, repeats: bool) -> Iterator[TimedReason]:
-    """Yield where what took effect is not what was emitted, in that order; if it `repeats`, at least once each."""
+    """Yield where the applied events are not the emitted ones, in order; if they `repeats`, each at least once."""
     given_off: list[object] = []
     applied: list[object] = []
     for attempt, checkpoint_id in run.surviving:
@@ -315,7 +315,7 @@ def _exactly_once(run: Run, sink: str, cut_off: bool) -> Iterator[TimedReason]:
 def _falls_back(
     run: Run, attempt: Attempt, sink: str, visible: list[object], before: list[object]
 ) -> Iterator[TimedReason]:
-    """Nothing may be visible that is behind the cut that is restored: it will come again."""
+    """Check that nothing behind the restored cut is visible: it will come again."""
     if equations.shown_in_turn(visible, before):
         return
     again = Counter(visible) - Counter(before)
@@ -332,7 +332,7 @@ def _falls_back(
 
 
 def _too_early(attempt: Attempt, sink: str, before: int, shown: int) -> Iterator[TimedReason]:
-    """Nothing is visible that is not before the cut of a complete checkpoint (protocol rule 20).
+    """Check that all that is visible is before the cut of a complete checkpoint (protocol rule 20).
 
     Of the sink's events in order, `before` are before the restore, and `shown` were visible then. They are counted: an
     event may reach a sink in two ways, so its name does not say which one it is.
@@ -355,7 +355,7 @@ def _too_early(attempt: Attempt, sink: str, before: int, shown: int) -> Iterator
 def _too_little(
     attempt: Attempt, sink: str, line: list[object], before: int, visible: list[object]
 ) -> Iterator[TimedReason]:
-    """All is visible that is before the cut that was restored, or that was announced to the sink last."""
+    """Check that all before the restored cut, and before the cut last notified to the sink, is visible."""
     task = attempt.history.tasks[sink]
     due, why, at_ns = before, f"{attempt.origin} was restored", attempt.start_ns
     for checkpoint_id, notified_ns, newest in task.notified:
@@ -376,7 +376,7 @@ def _too_little(
 
 
 def _transaction(attempt: Attempt, sink: str, place: int) -> str | None:
-    """The transaction of the event that took effect at `sink` as the one of index `place`."""
+    """Return the transaction of the event that `sink` applied at index `place`."""
     for each, checkpoint_id in attempt.line():
         if place < (count := len(each.applied(sink, checkpoint_id))):
             for effect in each.history.tasks[sink].outside:

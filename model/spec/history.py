@@ -100,7 +100,7 @@ CHANGES_STATE = frozenset((*DELIVERS, "end", ">emit"))
 
 
 def changes_of_state(steps: list[Entry]) -> list[tuple[str | None, object]]:
-    """Return what of these steps of a task changes its state: the channel, and the message."""
+    """Return those of these steps of a task that change its state: channel and message."""
     return [(step[3], step[4]) for step in steps if step[1] in CHANGES_STATE]
 
 
@@ -127,7 +127,7 @@ def entry_count(rows: Iterable[Entry]) -> int:
 
 
 class HistoryError(ValueError):
-    """The journal is none: an entry names what the topology does not have, or a verb that there is not."""
+    """Text that is no journal: an entry names something that the topology lacks, or an unknown verb."""
 
 
 class ChannelHistory:
@@ -284,7 +284,7 @@ class Suspect(NamedTuple):
 
 
 class TaskHistory(TaskWatch):
-    """The deeds of one task, which is watched meanwhile.
+    """The steps of one task, which is watched meanwhile.
 
     Attributes
     ----------
@@ -358,7 +358,7 @@ class TaskHistory(TaskWatch):
 
     @property
     def ended(self) -> frozenset[str]:
-        """The channels whose end took effect."""
+        """Return the channels whose end was processed."""
         return frozenset(channel for channel, is_open in zip(self.inputs, self.open, strict=True) if not is_open)
 
     def breaks(self, invariant: str, reason: str) -> None:
@@ -499,7 +499,7 @@ class History:
 
     @classmethod
     def of(cls, entries: Iterable[Entry], topology: Topology) -> History:
-        """The history that the journal `entries` of a run on `topology` tells, if nothing was restored in it.
+        """Read the history of a run on `topology` from its journal `entries`, if nothing was restored in it.
 
         Raises
         ------
@@ -518,7 +518,8 @@ class History:
     def begin(
         cls, entries: Iterator[Entry], topology: Topology, start: Start | None = None
     ) -> tuple[History, Entry | None]:
-        """The history of one attempt; and the ``>restore`` that begins the next, behind which `entries` stand then.
+        """Read the history of one attempt; return it with the ``>restore`` that begins the next, behind which
+        `entries` then are.
 
         Raises
         ------
@@ -531,7 +532,7 @@ class History:
         return history, restore
 
     def read(self, entries: Iterator[Entry]) -> Entry | None:
-        """Read on, up to the end of `entries` or to the ``>restore`` that ends this attempt, which is returned.
+        """Continue to read, to the end of `entries` or to the ``>restore`` that ends this attempt, which is returned.
 
         Raises
         ------
@@ -544,14 +545,14 @@ class History:
             raise HistoryError(f"no journal of this topology: {error.args[0]!r} has no place in it") from error
 
     def close(self) -> None:
-        """Complete what the snapshots say by what was read behind them: nothing more will be."""
+        """Complete the snapshots by what was read behind them: no entry will follow."""
         for name, task in self.tasks.items():
             for cut in task.cuts:
                 self.close_cut(name, cut)
         self.place_what_senders_recorded()
 
     def close_cut(self, name: str, cut: Cut) -> None:
-        """Complete what one snapshot says, once."""
+        """Complete one snapshot, once."""
         if not cut.is_closed:
             cut.is_closed = True
             if name in self.topology.sources:
@@ -573,7 +574,7 @@ class History:
                 self.unsent[channel, checkpoint_id] = [message for message in messages if message not in place]
 
     def events(self, channel: str, which: str) -> list[object]:
-        """The events among the messages `which` of a channel: ``"sent"``, ``"taken"``, ``"applied"``..."""
+        """Return the events among the messages `which` of a channel: ``"sent"``, ``"taken"``, ``"applied"``..."""
         events = self._events.get((channel, which))
         if events is None:
             kept = self.channels[channel]
@@ -589,18 +590,18 @@ class History:
         return events
 
     def changed(self) -> None:
-        """Forget what `events` has found: there is more to find now, or less."""
+        """Drop the kept answers of `events`: the messages have changed."""
         self._events.clear()
 
     def noted(self, who: str) -> int:
-        """Return how much a task, or the coordinator, has done so far."""
+        """Return the number of steps of a task, or of the coordinator, so far."""
         if who == COORDINATOR:
             return len(self.triggers) + len(self.ends)
         task = self.tasks[who]
         return len(task.steps) + len(task.outside)
 
     def _read(self, entries: Iterator[Entry]) -> Entry | None:
-        """One pass, up to the restore that ends this attempt.
+        """Read in one pass, up to the restore that ends this attempt.
 
         The frequent verbs are here, in the order of their frequency; `_RARE` has the others. A row of `SHORT` is read
         as it stands, since most are.
@@ -680,14 +681,14 @@ class History:
         return None
 
     def _into(self, entry: Entry) -> ChannelHistory:
-        """The channel of an entry of its receiver."""
+        """Return the channel of an entry of its receiver."""
         channel = self.channels[entry[3]]  # type: ignore[index]
         if entry[2] != channel.receiver.name:
             raise self._misplaced(entry)
         return channel
 
     def _misplaced(self, entry: Entry) -> LookupError:
-        """Return what has no place: a channel or a task that there is not, or what it does on a channel of others."""
+        """Return the entry's fault: an unknown channel or task, or a step on a channel of others."""
         _, verb, node, channel, _ = entry
         unknown = channel if channel not in self.channels else node if node not in self.tasks else None
         return LookupError(unknown or f"{node} {verb} {channel}")
@@ -697,7 +698,7 @@ class History:
             self.end_ns = last[0]
 
     def _close(self, name: str, cut: Cut) -> None:
-        """Count also what the task had given off by its cut and sent before it took anything new."""
+        """Count also what the task had emitted by its cut and sent before it took anything new."""
         steps = self.tasks[name].steps
         for step in range(cut.step + 1, len(steps)):
             _, verb, _, channel, subject = steps[step]

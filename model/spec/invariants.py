@@ -58,7 +58,7 @@ Fold = Callable[[str], Callable[[Sequence[Applied]], str | None]]
 
 
 class SameState:
-    """Such a function of a task whose state is always the same: nothing is collected for it."""
+    """The fold of a task whose state is always the same: nothing is collected for it."""
 
     __slots__ = ("digest",)
 
@@ -106,7 +106,7 @@ class Limits:
 
     @property
     def permits_orphans(self) -> bool:
-        """Return whether a message may be taken before the cut and sent after."""
+        """Return whether a message may be received before the cut and sent after it."""
         return self.consistency == AT_LEAST_ONCE
 
 
@@ -136,13 +136,13 @@ class Verdict:
 
     @property
     def vacuous(self) -> tuple[str, ...]:
-        """The invariants whose premise was never met, and that are not broken: of these the verdict says nothing."""
+        """Return the invariants whose premise was never met and that are not broken: nothing is known of them."""
         broken = {violation.invariant for violation in self.violations}
         return tuple(name for name in PREMISES if self.premises.get(name) == 0 and name not in broken)
 
 
 class Case:
-    """One attempt before its judge, with what is asked more than once."""
+    """One attempt as it is judged, with kept answers to repeated questions."""
 
     __slots__ = ("_first", "_order", "attempt", "cut_off", "history", "limits", "states", "topology")
 
@@ -157,16 +157,16 @@ class Case:
         self._first: dict[str, dict[tuple[str | None, object], int]] = {}
 
     def events(self, channel: str, which: str) -> list[object]:
-        """The events among the messages `which`, ``"sent"``, ``"taken"``, ``"applied"`` or ``"waiting"``."""
+        """Return the events among the messages `which`, ``"sent"``, ``"taken"``, ``"applied"`` or ``"waiting"``."""
         return self.history.events(channel, which)
 
     def seen(self, invariant: str) -> Iterator[Violation]:
-        """The violations that were seen when the journal was read."""
+        """Return the violations that were found when the journal was read."""
         for task in self.history.tasks.values():
             yield from (Violation(*breach) for breach in task.breaches if breach[0] == invariant)
 
     def out_of_order(self, channel: str) -> tuple[object, object] | None:
-        """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
+        """Return the first message of `channel` that was processed out of order, and the one that was due; or None."""
         if channel not in self._order:
             kept = self.history.channels[channel]
             sent, applied = self.in_place(channel, "sent"), self.in_place(channel, "applied")
@@ -174,7 +174,7 @@ class Case:
         return self._order[channel]
 
     def in_place(self, channel: str, which: str) -> list[object]:
-        """The messages ``"sent"``, ``"taken"`` or ``"applied"`` without barriers that may go ahead of their place.
+        """Return the messages ``"sent"``, ``"taken"`` or ``"applied"`` without barriers that may overtake.
 
         CUT asks what those passed.
         """
@@ -192,7 +192,7 @@ class Case:
         return without(messages, overtakers)
 
     def when(self, channel: str, message: object) -> int:
-        """Return when `message` first took effect on `channel`."""
+        """Return when `message` was first processed on `channel`."""
         receiver = self.history.channels[channel].receiver
         first = self._first.get(receiver.name)
         if first is None:
@@ -207,7 +207,8 @@ Invariant = Callable[[Case], Iterator[Violation]]
 
 
 def cut(case: Case) -> Iterator[Violation]:
-    """The equation, for every channel of every completed checkpoint; and each state is the fold of what was applied.
+    """Judge CUT: the equation for every channel of every completed checkpoint; each state is the fold of the applied
+    events.
 
     At least once, the left side may be the first part of the right: what is there beyond it are orphans.
     """
@@ -235,7 +236,7 @@ def cut(case: Case) -> Iterator[Violation]:
 
 
 def fifo(case: Case) -> Iterator[Violation]:
-    """Messages leave a channel and take effect in the order in which they were sent, of which the end is the last.
+    """Judge FIFO: messages of a channel are received and processed in the order in which they were sent, the end last.
 
     What a source sends is in the order of its sequence.
     """
@@ -261,7 +262,8 @@ def fifo(case: Case) -> Iterator[Violation]:
 
 
 def once(case: Case) -> Iterator[Violation]:
-    """At most one snapshot per task and checkpoint; of a completed one exactly one, unless the task had finished.
+    """Judge ONCE: at most one snapshot per task and checkpoint; of a completed one exactly one, unless the task had
+    finished.
 
     Each is acknowledged before the checkpoint counts as complete (protocol rule 20).
     """
@@ -278,7 +280,7 @@ def once(case: Case) -> Iterator[Violation]:
 
 
 def fwd(case: Case) -> Iterator[Violation]:
-    """On each output the barrier separates what input before it caused from what input behind it caused.
+    """Judge FWD: on each output the barrier separates the effects of input before it from those of input behind it.
 
     Of an unaligned one nothing is asked but that it is sent before what input behind it caused: CUT has the rest; at
     least once, that it is sent behind what input ahead of it caused.
@@ -301,7 +303,7 @@ def fwd(case: Case) -> Iterator[Violation]:
 
 
 def noloss(case: Case) -> Iterator[Violation]:
-    """All that is taken from a channel has its effect, exactly once, or is still buffered; every event made is sent.
+    """Judge NOLOSS: each message received is processed exactly once, or is still buffered; every event made is sent.
 
     A barrier or cancel may have none of its own if it is ignored, or its checkpoint aborted.
     """
@@ -334,7 +336,7 @@ def noloss(case: Case) -> Iterator[Violation]:
 
 
 def wm(case: Case) -> Iterator[Violation]:
-    """A watermark overtakes no event; on a channel it never goes back; a task promises what all its open inputs have.
+    """Judge WM: a watermark overtakes no event and never goes back; a task's is the least of its open inputs.
 
     No more than that, and once every source has finished no less: what came again after a restore goes on again.
     """
@@ -351,7 +353,7 @@ def wm(case: Case) -> Iterator[Violation]:
 
 
 def ids(case: Case) -> Iterator[Violation]:
-    """Ids and epochs that take effect at a task strictly increase; so do those triggered, and those completed."""
+    """Judge ID: ids and epochs processed at a task strictly increase; so do those triggered, and those completed."""
     start = case.history.start
     last = start.newest_id if start is not None else 0
     for checkpoint_id, at_ns in case.history.triggers:
@@ -368,7 +370,7 @@ def ids(case: Case) -> Iterator[Violation]:
 
 
 def live(case: Case) -> Iterator[Violation]:
-    """Every checkpoint that was triggered ends, once; nothing waits for one that has ended; nothing is stuck."""
+    """Judge LIVE: every triggered checkpoint ends, once; nothing waits for one that has ended; nothing is stuck."""
     history = case.history
     for name, at_ns in history.stuck:
         yield Violation("LIVE", f"nothing can move any more, though {name} has events to give off", at_ns)
@@ -394,7 +396,7 @@ def live(case: Case) -> Iterator[Violation]:
 
 
 def bound(case: Case) -> Iterator[Violation]:
-    """No configured limit is passed."""
+    """Judge BOUND: no configured limit is exceeded."""
     limits = case.limits
     for channel, kept in case.history.channels.items():
         capacity = limits.channel_capacity.get(channel)
@@ -432,8 +434,7 @@ INVARIANTS: dict[str, Invariant] = {
 def rec(
     run: Run, guarantees: Mapping[str, str], states: States | None, cut_off: bool, repeats: bool = False
 ) -> Iterator[Violation]:
-    """After a restore every source event has its effect exactly once, on states and on what is visible in the external
-    system.
+    """Judge REC: after a restore every source event takes effect exactly once, on states and on the committed output.
 
     At least once if it `repeats`. See `model.spec.exactly_once`.
     """
@@ -476,7 +477,7 @@ def judge(
     cut_off: bool = False,
     guarantees: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Return what all the invariants say about the `history`, made with `topology`, of a run of one attempt.
+    """Judge the `history` of a run of one attempt on `topology` by all invariants.
 
     The rest is as for `judge_run`.
     """
@@ -492,7 +493,7 @@ def judge_run(
     cut_off: bool = False,
     guarantees: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Return what all the invariants say about the journal `entries` of a run on `topology`.
+    """Judge the journal `entries` of a run on `topology` by all invariants.
 
     Parameters
     ----------
@@ -528,7 +529,7 @@ def judge_attempts(
     guarantees: Mapping[str, str] | None = None,
     states: States | None = None,
 ) -> Verdict:
-    """As `judge_run`, of a journal that has been read.
+    """Judge the attempts of a journal that has been read, as `judge_run`.
 
     An attempt that was ended by a crash owes nothing that only a longer one would show. `states` are given instead of
     a `fold` where they have come to a place already (`model.spec.settled`).
@@ -559,7 +560,7 @@ def judge_attempts(
 
 
 def _premises(cases: Sequence[Case]) -> dict[str, int]:
-    """The counts of `PREMISES` and `SITUATIONS` over all attempts of a run."""
+    """Return the counts of `PREMISES` and `SITUATIONS` over all attempts of a run."""
     counts = dict.fromkeys((*PREMISES, *SITUATIONS), 0)
     counts["REC"] = len(cases) - 1
     for case in cases:
@@ -598,7 +599,7 @@ def _premises(cases: Sequence[Case]) -> dict[str, int]:
 
 
 class States:
-    """The states of all tasks at their cuts, computed again from what took effect before.
+    """The states of all tasks at their cuts, folded from the events applied before.
 
     A fold goes on from one attempt to the next as long as the next begins where it stands; else it starts from the
     initial state.
@@ -612,7 +613,7 @@ class States:
         self._stands: dict[str, tuple[Callable[[Sequence[Applied]], str | None], Attempt, int, str | None]] = {}
 
     def at(self, attempt: Attempt, task: str, step: int) -> str | None:
-        """The digest of the state of `task` when it had done so many steps of `attempt`."""
+        """Return the digest of the state of `task` after this many steps of `attempt`."""
         stands = self._stands.get(task)
         if stands is not None and stands[1] is attempt and stands[2] == step:
             return stands[3]
@@ -632,11 +633,11 @@ class States:
         return digest
 
     def stand(self, attempt: Attempt, task: str, fold: Callable[[Sequence[Applied]], str | None], step: int) -> None:
-        """Let the fold of a task go on from a step of an attempt, to which it has come."""
+        """Let the fold of a task continue from the step of an attempt that it has reached."""
         self._stands[task] = fold, attempt, step, fold(())
 
     def at_start(self, attempt: Attempt, task: str) -> str | None:
-        """The digest of the state that `task` is to be restored to."""
+        """Return the digest of the state to which `task` must be restored."""
         if attempt.parent is None:
             return self._fold(task)(())
         cut = attempt.parent.cut(task, attempt.restored_id)
@@ -644,7 +645,7 @@ class States:
 
 
 def _state_of_the_cut(attempt: Attempt, task: str) -> str | None:
-    """As `States.at_start`, as far as the journal has it."""
+    """Return `States.at_start`, as far as the journal has it."""
     cut = attempt.parent.cut(task, attempt.restored_id) if attempt.parent is not None else None
     return cut.digest if cut is not None else None
 
@@ -653,8 +654,9 @@ def _state_of_the_cut(attempt: Attempt, task: str) -> str | None:
 
 
 def _before(history: History, task: str, checkpoint_id: int, channel: str, everything: int) -> int | None:
-    """Return how many events of `channel` are before the cut of `task`: all if it had finished, None if it has no
-    cut."""
+    """Return the number of events of `channel` before the cut of `task`: all if it had finished, None if it has no
+    cut.
+    """
     kept = history.cuts.get((task, checkpoint_id))
     if kept is not None:
         return kept.sent[channel] if channel in kept.sent else kept.applied[channel]
@@ -662,7 +664,7 @@ def _before(history: History, task: str, checkpoint_id: int, channel: str, every
 
 
 class _Open:
-    """The events of a channel that were sent, less those that took effect: kept from one cut to the next."""
+    """The events of a channel that were sent and not applied: kept from one cut to the next."""
 
     __slots__ = ("_applied", "_counts", "_done", "_sent")
 
@@ -672,7 +674,7 @@ class _Open:
         self._counts: dict[object, int] = {}  # no zeros
 
     def less(self, sent_count: int, applied_count: int, recorded: list[object]) -> dict[object, int]:
-        """Those before the cuts that so many events are before, less those that are `recorded`."""
+        """Return those before the cuts that have so many events before them, without the `recorded` ones."""
         sent_done, applied_done = self._done
         self._done = sent_count, applied_count
         counts = self._counts
@@ -696,7 +698,7 @@ def _add(counts: dict[object, int], events: list[object], number: int) -> None:
 
 
 def _unbalanced(left: list[object], right: list[object], less: Mapping[object, int]) -> Iterator[str]:
-    """Reasons why the sides of the equation differ, with room for the checkpoint and the receiver."""
+    """Yield the reasons why the sides of the equation differ, with room for the checkpoint and the receiver."""
     for event, count in less.items():
         if count < 0:
             yield f"{event} is an orphan in checkpoint {{}} of {{}}: taken before the cut, sent after"
@@ -708,7 +710,7 @@ def _unbalanced(left: list[object], right: list[object], less: Mapping[object, i
 
 
 def _folded(case: Case, task: str, states: States) -> Iterator[Violation]:
-    """The state at each cut of `task` for a checkpoint that was completed, or restored, is the fold."""
+    """Check that the state at each cut of `task` for a completed or restored checkpoint is the fold."""
     for kept in case.history.tasks[task].cuts:
         if kept.checkpoint_id in case.attempt.complete and not kept.is_right:
             digest = states.at(case.attempt, task, kept.step)
@@ -726,7 +728,7 @@ def _other_state(task: str, kept: Cut, digest: str) -> str:
 def _out_of_order(
     sent: list[object], applied: list[object], without_effect: list[object], aborted: Container[int]
 ) -> tuple[object, object] | None:
-    """See `Case.out_of_order`. A barrier or cancel may be passed over if it was ignored, or its checkpoint aborted."""
+    """Return `Case.out_of_order`. A barrier or cancel may be skipped if it was ignored, or its checkpoint aborted."""
     if applied == sent[: len(applied)]:
         return None
     ignored = Counter(without_effect)
@@ -751,7 +753,7 @@ def _times(count: int) -> str:
 
 
 def _merged(by_channel: list[list[object]]) -> list[object]:
-    """The events of all channels of a source, in the order in which it made them."""
+    """Return the events of all channels of a source, in the order in which it made them."""
     if len(by_channel) == 1:
         return by_channel[0]
     return sorted(
@@ -760,12 +762,12 @@ def _merged(by_channel: list[list[object]]) -> list[object]:
 
 
 def _made_here(case: Case, channel: str) -> list[object]:
-    """The events of a source's channel that it made in this attempt."""
+    """Return the events of a source's channel that it made in this attempt."""
     return case.events(channel, "sent")[case.history.sent_before(channel) :]
 
 
 def _not_sent(case: Case, source: str, edge: str, due: list[object], sent: list[object]) -> Iterator[Violation]:
-    """Yield what a source `sent` on an edge is not what was `due`."""
+    """Yield where the events that a source `sent` on an edge are not those that were `due`."""
     want, have = Counter(due), Counter(sent)
     for event in (want - have) + (have - want):
         reason = f"{source} made {event} {_times(want[event])} and sent it {_times(have[event])} on {edge}"
@@ -777,7 +779,7 @@ def _not_sent(case: Case, source: str, edge: str, due: list[object], sent: list[
 
 
 def _swallowed(case: Case, channel: str) -> Iterator[Violation]:
-    """Watermarks, barriers, cancels and ends that were taken and came to nothing."""
+    """Yield watermarks, barriers, cancels and ends that were received and never processed."""
     kept = case.history.channels[channel]
     settled = Counter(m for m in [*kept.applied, *kept.ignored, *kept.waiting] if kind_of(m) != "Event")
     aborted = kept.receiver.aborted
@@ -788,7 +790,7 @@ def _swallowed(case: Case, channel: str) -> Iterator[Violation]:
 
 
 def _overtaken(case: Case, channel: str, kept: ChannelHistory) -> Iterator[Violation]:
-    """Events of a channel out of order that had not taken effect when a watermark did that was sent behind them."""
+    """Return events of a channel that were not applied when a watermark sent behind them was."""
     ahead: dict[object, int] = {}  # events sent so far, less those that took effect
     turn = iter(kept.sent)
     for mark in kept.applied:
@@ -809,7 +811,7 @@ def _overtaken(case: Case, channel: str, kept: ChannelHistory) -> Iterator[Viola
 
 
 def _unsettled(case: Case, surely: bool) -> Iterator[str]:
-    """Yield what had not ended when the journal did: `surely` can no longer end, or might have, had it gone on."""
+    """Yield what had not ended when the journal did: `surely` says that it can no longer end."""
     history = case.history
     if not surely:
         for checkpoint_id, _ in history.triggers:

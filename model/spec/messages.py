@@ -15,7 +15,7 @@ CONTROL_SIZES = {"CheckpointBarrier": 24, "Watermark": 8, "CancelBarrier": 8, "E
 
 
 class MessageView(Protocol):
-    """The interface asked of a message of any kind; each has what its kind has."""
+    """The interface of a message of any kind; each has the fields of its kind."""
 
     checkpoint_id: int
     epoch: int
@@ -27,11 +27,11 @@ class MessageView(Protocol):
 
 
 def kind_of(message: object) -> str:
-    """The name of the kind of `message`: ``"Event"``, ``"Watermark"``, ``"CheckpointBarrier"``..."""
+    """Return the name of the kind of `message`: ``"Event"``, ``"Watermark"``, ``"CheckpointBarrier"``..."""
     return type(message).__name__
 
 
 def size_of(message: object) -> int:
-    """Return how many bytes `message` counts for where it is buffered."""
+    """Return the size of `message` in bytes where it is buffered."""
     size = CONTROL_SIZES.get(type(message).__name__)
     return cast(MessageView, message).size_bytes if size is None else size

@@ -36,7 +36,7 @@ from barrierlab.model.spec.topology import Topology
 
 
 class RunningJudge:
-    """Judges a run as it goes.
+    """Judges a run while it runs, and keeps only what can still matter.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class RunningJudge:
         self._stand_at = dict.fromkeys(topology.tasks, 0)  # to which of the steps they have come
 
     def read(self, entries: Iterable[Entry]) -> None:
-        """Read on, and forget what is settled by now.
+        """Read more entries, and drop what is settled by now.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class RunningJudge:
                 self.is_whole = True
 
     def verdict(self, cut_off: bool) -> Verdict:
-        """Judge what is left, at the end of the run: the verdict on the whole."""
+        """Judge the rest at the end of the run; return the verdict on the whole."""
         self.history.close()
         run = Run.single(self.history)
         states = States(self._fold)
@@ -101,7 +101,7 @@ class RunningJudge:
         return judge_attempts(run, self._limits, None, cut_off, self._guarantees, states)
 
     def _is_behind(self, checkpoint_id: int) -> bool:
-        """Return whether every task has gone on behind its cut, and sinks have shown what is before it."""
+        """Return whether every task has continued behind its cut, and sinks have committed what is before it."""
         history = self.history
         for name, task in history.tasks.items():
             cut = history.cuts.get((name, checkpoint_id))
@@ -119,7 +119,7 @@ class RunningJudge:
 
 
 class _Settling:
-    """Checkpoints being settled: the last of them is where the journal is parted."""
+    """Checkpoints that are being settled; the journal is divided at the last of them."""
 
     def __init__(self, judge: RunningJudge, checkpoint_ids: Sequence[int]) -> None:
         self._judge, self._ids, self._id = judge, checkpoint_ids, checkpoint_ids[-1]
@@ -133,7 +133,7 @@ class _Settling:
         self._history.place_what_senders_recorded()
 
     def is_apart(self) -> bool:
-        """Return whether each channel can be parted at the cuts.
+        """Return whether each channel can be divided at the cuts.
 
         It cannot where a barrier has overtaken what is before them; the next checkpoint settles that, too.
         """
@@ -163,7 +163,7 @@ class _Settling:
     # What is asked.
 
     def _balances(self, name: str, checkpoint_id: int) -> bool:
-        """CUT of a channel."""
+        """Return whether CUT holds on a channel."""
         history, (sender, receiver) = self._history, self._history.topology.ends(name)
         sent = history.events(name, "sent")[: history.cuts[sender, checkpoint_id].sent[name]]
         applied = history.events(name, "applied")[: history.cuts[receiver, checkpoint_id].applied[name]]
@@ -171,7 +171,7 @@ class _Settling:
         return equations.balanced(sent, right, self._judge._limits.permits_orphans)
 
     def _in_order(self, name: str, kept: ChannelHistory) -> bool:
-        """FIFO and NOLOSS of a channel before the cuts."""
+        """Return whether FIFO and NOLOSS hold on a channel before the cuts."""
         _, messages, applied = self._drops[name]
         sent, taken = kept.sent[:messages], kept.taken[:messages]
         if self._history.overtaking:
@@ -191,7 +191,7 @@ class _Settling:
         return all(next(turn, None) == message for message in behind if self._keeps_its_place(kept, message))
 
     def _keeps_its_place(self, kept: ChannelHistory, message: object) -> bool:
-        """Return whether a message takes effect in its turn."""
+        """Return whether a message is processed in order."""
         if kind_of(message) == "Event":
             return True
         if self._may_overtake(kept, message) or message in kept.ignored:
@@ -204,7 +204,7 @@ class _Settling:
         return equations.may_overtake(message, kept.receiver.unaligned, kept.receiver.aborted)
 
     def _separates(self, task: TaskHistory) -> bool:
-        """FWD up to this checkpoint: nothing was sent on another side of a complete one than its cause came on."""
+        """Return whether FWD holds up to this checkpoint: cause and effect are on one side of each complete one."""
         permits_orphans = self._judge._limits.permits_orphans
         return not any(
             equations.separates(between, each.side, each.cause, between in task.unaligned, permits_orphans)
@@ -214,7 +214,7 @@ class _Settling:
         )
 
     def _source(self, source: str) -> bool:
-        """FIFO and NOLOSS of what a source made before its cut."""
+        """Return whether FIFO and NOLOSS hold for what a source made before its cut."""
         history, cut = self._history, self._cuts[source]
         made, outputs_of = history.tasks[source].made[: cut.made], history.topology.outputs(source)
         sequences = [cast(MessageView, event).sequence for event in made]
@@ -231,7 +231,7 @@ class _Settling:
         return True
 
     def _sink(self, sink: str) -> bool:
-        """REC of what took effect at a sink before its cut: it is visible, once and in turn, and not too early."""
+        """Return whether REC holds for what a sink applied before its cut: visible once, in order, not too early."""
         task, cut = self._history.tasks[sink], self._cuts[sink]
         applied = [e[4] for e in task.steps[: cut.step] if e[1] in DELIVERS and kind_of(e[4]) == "Event"]
         verb, shown, number = SHOWS[self._judge._guarantees[sink]], 0, 0
@@ -254,7 +254,7 @@ class _Settling:
         return announced and shown == len(applied)
 
     def _state(self, task: str, cut: Cut) -> bool:
-        """CUT of the state at a cut."""
+        """Return whether CUT holds for the state at a cut."""
         judge, stretch = self._judge, []
         if type(judge._folds[task]) is not SameState:
             steps = self._history.tasks[task].steps[judge._stand_at[task] : cut.step]
@@ -267,7 +267,7 @@ class _Settling:
     # What goes.
 
     def drop(self) -> None:
-        """Forget what is before the cuts."""
+        """Drop what is before the cuts."""
         history = self._history
         history.settled.update(self._ids)
         later = {task: self._later(its) for task, its in history.tasks.items()}
@@ -321,7 +321,7 @@ class _Settling:
 
 
 def _end_of(events: int, controls: list[int]) -> int:
-    """Return how many messages there are up to the last of so many events; `controls` are the places of others."""
+    """Return the number of messages up to the last of so many events; `controls` are the places of others."""
     end = events
     for place in controls:
         if place >= end:
@@ -331,7 +331,7 @@ def _end_of(events: int, controls: list[int]) -> int:
 
 
 def _shown(effect: ExternalEffect) -> list[object]:
-    """The events that become visible by an effect."""
+    """Return the events that become visible by an effect."""
     if effect.verb == "commit":
         return list(cast(tuple[str, tuple[object, ...]], effect.subject)[1])
     return [effect.subject] if effect.verb in SHOWS.values() else []

@@ -30,7 +30,7 @@ class TopologyError(ValueError):
 
 
 def suggestion(word: str, allowed: Iterable[str]) -> str:
-    """The end of an error message about `word`: its name of today, the nearest of `allowed`, or all of them."""
+    """Return the end of an error message about `word`: its name of today, the nearest of `allowed`, or all of them."""
     names = list(allowed)
     if new := renamed(word, names):
         return f"it is called {new!r} now"
@@ -96,7 +96,7 @@ class Topology:
         exchanges: Mapping[str, str] | None = None,
         sources: Iterable[str] | None = None,
     ) -> Topology:
-        """The topology that `text` describes.
+        """Return the topology that `text` describes.
 
         Parameters
         ----------
@@ -142,19 +142,19 @@ class Topology:
         return topology
 
     def inputs(self, task: str) -> tuple[str, ...]:
-        """The channels into `task`, in the order of its input indices."""
+        """Return the channels into `task`, in the order of its input indices."""
         return self._inputs[task]
 
     def outputs(self, task: str) -> tuple[str, ...]:
-        """The channels out of `task`, in the order of its output indices."""
+        """Return the channels out of `task`, in the order of its output indices."""
         return self._outputs[task]
 
     def ends(self, channel: str) -> tuple[str, str]:
-        """The sending and the receiving task of `channel`."""
+        """Return the sending and the receiving task of `channel`."""
         return self._ends[channel]
 
     def operator_of(self, task: str) -> str:
-        """The operator that `task` is a part of."""
+        """Return the operator of `task`."""
         return self._operator_of[task]
 
     def parallelism(self, operator: str) -> int:
@@ -166,30 +166,32 @@ class Topology:
         return self._exchanges[edge]
 
     def tasks_of(self, operator: str) -> tuple[str, ...]:
-        """The tasks of `operator`, by index."""
+        """Return the tasks of `operator`, by index."""
         count = self._parallelism[operator]
         return (operator,) if count == 1 else tuple(f"{operator}[{index}]" for index in range(count))
 
     def edges_in(self, operator: str) -> tuple[str, ...]:
-        """The edges into `operator`, as written."""
+        """Return the edges into `operator`, as written."""
         return tuple(edge for edge in self.edges if edge.split("->")[1] == operator)
 
     def edges_out(self, operator: str) -> tuple[str, ...]:
-        """The edges out of `operator`, as written."""
+        """Return the edges out of `operator`, as written."""
         return tuple(edge for edge in self.edges if edge.split("->")[0] == operator)
 
     def edge_of(self, channel: str) -> str:
-        """The edge that `channel` belongs to."""
+        """Return the edge of `channel`."""
         sender, receiver = self._ends[channel]
         return f"{self._operator_of[sender]}->{self._operator_of[receiver]}"
 
     def input_sides(self, task: str) -> tuple[int, ...]:
-        """For each input of `task`, which of its operator's edges in, from 0, it belongs to."""
+        """Return for each input of `task` the index of its operator's edge in."""
         edges = self.edges_in(self._operator_of[task])
         return tuple(edges.index(self.edge_of(channel)) for channel in self._inputs[task])
 
     def output_groups(self, task: str) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
-        """For each edge out of the operator of `task`: the edge, its exchange, the output indices of `task` on it."""
+        """Return for each edge out of the operator of `task`: the edge, its exchange, the output indices of `task` on
+        it.
+        """
         outputs = self._outputs[task]
         return tuple(
             (
@@ -201,14 +203,14 @@ class Topology:
         )
 
     def graph(self) -> nx.DiGraph[str]:
-        """The tasks and channels as a networkx graph, each link with its channel's name."""
+        """Return tasks and channels as a networkx graph, each link with its channel's name."""
         graph: nx.DiGraph[str] = nx.DiGraph()
         graph.add_nodes_from(self.tasks)
         graph.add_edges_from((u, v, {"channel": name}) for name, (u, v) in self._ends.items())
         return graph
 
     def __str__(self) -> str:
-        """The edges, as `parse` reads them."""
+        """Return the edges, as `parse` reads them."""
         return " ".join(self.edges)
 
     def __repr__(self) -> str:

@@ -86,7 +86,7 @@ class TaskWatch:
     # Checkpoints.
 
     def bars(self, index: int, checkpoint_id: int, epoch: int | None) -> None:
-        """The barrier of a checkpoint takes effect, and the input waits; its epoch, if it is known."""
+        """Take a barrier that blocks its input, with its epoch if that is known."""
         newest, inside = (self.newest, self.epoch), self.last_in[index]
         back = equations.barrier_goes_back(self.name, self.inputs[index], (checkpoint_id, epoch), newest, inside)
         if back is not None:
@@ -97,46 +97,46 @@ class TaskWatch:
         self.begins(checkpoint_id)
 
     def frees(self, checkpoint_id: int) -> None:
-        """No input waits for a checkpoint any more."""
+        """Unblock the inputs of a checkpoint."""
         self.blocked = tuple(0 if each == checkpoint_id else each for each in self.blocked)
 
     def snaps(self, checkpoint_id: int) -> None:
-        """The task takes its snapshot for a checkpoint."""
+        """Take the task's snapshot for a checkpoint."""
         for reason in equations.cut_goes_back(self.name, checkpoint_id, self.last_cut):
             self.breaks("ID", reason)
         self.last_cut = max(self.last_cut, checkpoint_id)
 
     def forwards(self, barrier: object) -> None:
-        """A barrier goes to every output."""
+        """Take a barrier that goes to every output."""
         view = cast(MessageView, barrier)
         self.begins(view.checkpoint_id)
         if view.flags & UNALIGNED_FLAG:
             self.unaligned |= {view.checkpoint_id}
 
     def begins(self, checkpoint_id: int) -> None:
-        """A checkpoint has come to the task."""
+        """Take the arrival of a checkpoint at the task."""
         self.begun |= {checkpoint_id}
 
     def aborts(self, checkpoint_id: int) -> None:
-        """The task declines a checkpoint, or cancels it at its outputs."""
+        """Take the task's decline of a checkpoint, or its cancel at the outputs."""
         self.aborted |= {checkpoint_id}
 
     def bars_output(self, output: int, checkpoint_id: int) -> None:
-        """A barrier is sent. An older one may come later: a newer one, unaligned, overtook it."""
+        """Take a barrier that is sent. An older one may come later: a newer one, unaligned, overtook it."""
         self.last_out = put(self.last_out, output, max(self.last_out[output], checkpoint_id))
 
     # Watermarks.
 
     def promises(self, index: int, timestamp_ms: int) -> None:
-        """A watermark takes effect; `advance` is next."""
+        """Take a watermark; `advance` is next."""
         self.promised = put(self.promised, index, later(self.promised[index], timestamp_ms))
 
     def ends(self, index: int) -> None:
-        """The end of an input takes effect; `advance` is next."""
+        """Take the end of an input; `advance` is next."""
         self.open = put(self.open, index, False)
 
     def advance(self) -> int | None:
-        """The task has come to what all its open inputs have promised; the watermark, if it is a new one."""
+        """Advance to the least watermark of the open inputs; return it if it is new."""
         least = self.least_promise()
         if least is None or (self.watermark_ms is not None and least <= self.watermark_ms):
             return None
@@ -144,11 +144,11 @@ class TaskWatch:
         return least
 
     def least_promise(self) -> int | None:
-        """Return what all open inputs have promised."""
+        """Return the least watermark of the open inputs."""
         return equations.least_promise([p for p, is_open in zip(self.promised, self.open, strict=True) if is_open])
 
     def marks_output(self, output: int, mark: object) -> None:
-        """A watermark is sent."""
+        """Take a watermark that is sent."""
         last, timestamp_ms = self.marks[output], cast(MessageView, mark).timestamp_ms
         if last is not None and timestamp_ms < last:
             self.breaks("WM", f"{mark} was sent on {self.outputs[output]} after watermark {last}")
@@ -160,10 +160,10 @@ class TaskWatch:
 
 
 def put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
-    """`values` with another one at `index`."""
+    """Return `values` with another value at `index`."""
     return (*values[:index], value, *values[index + 1 :])
 
 
 def later(before_ms: int | None, now_ms: int) -> int:
-    """The later of two watermarks: one never goes back."""
+    """Return the later of two watermarks: one never goes back."""
     return now_ms if before_ms is None else max(before_ms, now_ms)

@@ -27,7 +27,7 @@ _CAUSES = (">emit", ">watermark", "deliver", "end")
 
 
 class WitnessError(ValueError):
-    """There is no such cut to pass through; the message says in one line what there is."""
+    """No such cut exists; the message says in one line which cuts do."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -126,7 +126,7 @@ def _entries_of(entries: Sequence[Entry], attempt: Attempt) -> Sequence[Entry]:
 
 
 def _sides(entries: Iterable[Entry], attempt: Attempt, checkpoint_id: int) -> Iterable[tuple[Entry, bool]]:
-    """Yield each data step, and whether it is before the cut of its task.
+    """Yield each data step, with whether it is before the cut of its task.
 
     A task that had finished has none: all its steps are before. What was caused before the cut is sent before it,
     though it may have waited in the outbox; a task takes and makes nothing new as long as something waits there.
@@ -149,7 +149,7 @@ def _sides(entries: Iterable[Entry], attempt: Attempt, checkpoint_id: int) -> It
 def _replay(
     steps: Sequence[Entry], before: int, attempt: Attempt, checkpoint_id: int
 ) -> tuple[dict[str, tuple[object, ...]], str]:
-    """Return what the channels hold after the steps before the cut, and what is wrong with it or with the order."""
+    """Return the content of the channels after the steps before the cut, and what is wrong in it or in the order."""
     topology = attempt.history.topology
     channels = {name: deque(attempt.history.channels[name].restored_in_flight) for name in topology.channels}
     obstacle = ""
