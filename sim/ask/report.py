@@ -6,6 +6,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +92,6 @@ def page(answer: Answer, bench: Bench, directory: Path) -> str:
     behind = PageTable.of(
         "Points of the figure", ["series", chart.x or "variant", chart.y, "from, to"], rows_of(chart), 1
     )
-
-    def draw(name: str, narrow: bool) -> str:
-        return figures.chart(chart, name, narrow=narrow)
-
     drawn = (drawn_join_of if question.of_joins else drawn_of)(bench, shown_changes(answer), directory)
     verdicts = Counter(facts.verdict for _, _, facts in runs)
     counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
@@ -115,7 +112,7 @@ def page(answer: Answer, bench: Bench, directory: Path) -> str:
             3,
         ),
         answer=[answer.sentence, *(f"Note: {note}." for note in answer.notes)],
-        shown=figure_of(draw, "answerfigure", words, behind),
+        shown=figure_of(partial(figures.chart, chart), "answerfigure", words, behind),
         drawn=drawn,
         change=answer.change,
         moves=_moves(answer),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from barrierlab.sim.core.files import read_text
@@ -310,12 +311,7 @@ def _time_figure(number: int, part: str, bars: Bars) -> PageFigure:
         "waited for on the critical path."
     )
     shown, runs = [(label, row) for label, row, _ in bars], [run for _, _, run in bars]
-    return figure_of(
-        lambda name, narrow: figures.where_the_time_goes(shown, name, runs, narrow=narrow),
-        f"time{number}",
-        words,
-        table,
-    )
+    return figure_of(partial(figures.where_the_time_goes, shown, runs=runs), f"time{number}", words, table)
 
 
 def _axis_figures(effects: Sequence[ResultRow], index: RunIndex) -> list[PageFigure]:
@@ -343,12 +339,8 @@ def _axis_figures(effects: Sequence[ResultRow], index: RunIndex) -> list[PageFig
             f"Mean duration of a checkpoint and its pieces by each axis of part {part}, with 95 % intervals over the "
             "seeds."
         )
-
-        def draw(name: str, narrow: bool, mine: Sequence[ResultRow] = mine) -> str:
-            return figures.effect_of_axes(mine, name, run_at, narrow=narrow)
-
         table = PageTable.of("Means by value, ms, with 95 % intervals", head, rows, 2)
-        found.append(figure_of(draw, f"axes{number}", words, table))
+        found.append(figure_of(partial(figures.effect_of_axes, mine, run_at=run_at), f"axes{number}", words, table))
     return found
 
 
@@ -370,11 +362,10 @@ def _measured_figure(cells: Sequence[ResultRow], index: RunIndex) -> PageFigure 
         "The table behind it is below."
     )
 
-    def draw(name: str, narrow: bool) -> str:
-        return figures.predicted_against_measured(
-            cells, measured.MODES, measured.TOLERANCE, name, lambda cell: runs.get(cell["job"], ""), narrow=narrow
-        )
+    def run_of(cell: ResultRow) -> str:
+        return runs.get(cell["job"], "")
 
+    draw = partial(figures.predicted_against_measured, cells, measured.MODES, measured.TOLERANCE, run_of=run_of)
     return figure_of(draw, "measured", words, None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,10 +105,7 @@ def job_of(section: Section, result: Result, run_id: str, words: str) -> Drawn:
     rows = [(run_id, (node.name, node.parallelism, f"{node.busy:.1%}", f"{node.backpressured:.1%}")) for node in nodes]
     head = ["operator", "subtasks", "busy", "back-pressured"]
     table = PageTable.of("Shares of its time that the fullest subtask of each operator spent so", head, rows)
-
-    def draw(name: str, narrow: bool) -> str:
-        return drawings.job(nodes, edges, name, bottleneck, run_id, narrow=narrow)
-
+    draw = partial(drawings.job, nodes, edges, bottleneck=bottleneck, run=run_id)
     caption = (
         f"The job: an operator a box, the way of events an arrow. The bottleneck is {bottleneck}, in a double frame; "
         "the line in a box is how long it was busy."
@@ -135,10 +133,8 @@ def checkpoint_of(section: Section, result: Result, checkpoint_id: int, run_id: 
     kept = _kept(bars, {piece.where for piece in path}, result)
     more = f" Of {len(bars)} tasks {len(kept)} are drawn." if len(kept) < len(bars) else ""
 
-    def draw(name: str, narrow: bool) -> str:
-        words = ("critical path: what the checkpoint waited for", "ms since the trigger")
-        return drawings.waits(kept, path, duration_ms, drawings.OF_A_CHECKPOINT, words, name, run_id, narrow=narrow)
-
+    said = ("critical path: what the checkpoint waited for", "ms since the trigger")
+    draw = partial(drawings.waits, kept, path, duration_ms, drawings.OF_A_CHECKPOINT, said, run=run_id)
     tasks = PageTable.of(
         f"Tasks in checkpoint {checkpoint_id}, ms since the trigger",
         ["task", "first barrier", "last barrier", "snapshot taken", "acknowledged"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,9 +76,7 @@ def _kind(number: int, index: RunIndex, streams: str, cells: Sequence[ResultRow]
         [(index.nearest_in_cell(cell), _times(cell)) for cell in cells],
     )
 
-    def draw(name: str, narrow: bool) -> str:
-        return figures.against_lateness(cells, free_ms, TIMES, name, index.nearest_in_cell, narrow=narrow)
-
+    draw = partial(figures.against_lateness, cells, free_ms, TIMES, run_of=index.nearest_in_cell)
     words = (
         f"Streams {streams}: 99th percentiles by lateness, {_behind(cells)}. Bars and bands are 95 % intervals over "
         "the seeds by Student’s t; what leaves the figure is in the table."
@@ -88,10 +87,7 @@ def _kind(number: int, index: RunIndex, streams: str, cells: Sequence[ResultRow]
 def _outputs_figure(kinds: Mapping[str, Sequence[ResultRow]], index: RunIndex) -> PageFigure:
     found = [cell for cells in kinds.values() for cell in cells]
     seen = [key for key in OUTCOMES if any(cell["outcomes"][key] for cell in found)]
-
-    def draw(name: str, narrow: bool) -> str:
-        return figures.what_came_out(kinds, OUTCOMES, name, index.nearest_in_cell, narrow=narrow)
-
+    draw = partial(figures.what_came_out, kinds, OUTCOMES, run_of=index.nearest_in_cell)
     rows = []
     for cell in found:
         counts = [cell["wanted"], *(cell["outcomes"][key] for key in seen)]
@@ -155,10 +151,7 @@ def drawn_join(section: Section, result: JoinResult, run_id: str, words: str) ->
         name: (f"{scenario.inputs[name].rate_per_s:g} frames/s", f"lets {waited[name]:.0%} out") for name in waited
     }
     labels[output] = (f"{scenario.join.barrier} barrier", f"{len(outputs)} came out")
-
-    def draw(name: str, narrow: bool) -> str:
-        return drawings.job(nodes, edges, name, bottleneck, run_id, labels=labels, narrow=narrow)
-
+    draw = partial(drawings.job, nodes, edges, bottleneck=bottleneck, run=run_id, labels=labels)
     rows = [
         (run_id, (name, f"{scenario.inputs[name].rate_per_s:g}", f"{waited[name]:.1%}")) for name in scenario.streams
     ]
@@ -249,12 +242,8 @@ def drawn_outputs(result: JoinResult, run_id: str, of_run: str) -> list[Drawn]:
 
 
 def _output_figure(name: str, output: Output, run_id: str) -> PageFigure:
-    def draw(name: str, narrow: bool) -> str:
-        words = ("what let it out: the newest frame that had come", "ms since the oldest frame was captured")
-        return drawings.waits(
-            output.bars, output.path, output.age_ms, drawings.OF_AN_OUTPUT, words, name, run_id, narrow=narrow
-        )
-
+    words = ("what let it out: the newest frame that had come", "ms since the oldest frame was captured")
+    draw = partial(drawings.waits, output.bars, output.path, output.age_ms, drawings.OF_AN_OUTPUT, words, run=run_id)
     rows = [
         (run_id, (bar.where, *(f"{ms:.1f}" for ms in (bar.begin_ms, *(end or 0.0 for end in bar.ends_ms)))))
         for bar in output.bars
