@@ -15,6 +15,7 @@ from typing import Any
 from barrierlab.model.errors import InputError
 from barrierlab.sim.scenario.file import ScenarioFile
 from barrierlab.sim.scenario.load import ScenarioBuilder
+from barrierlab.sim.sweep.plan import toml_text
 from barrierlab.sim.twin.answers import DEBLOATED, METRICS, FlinkAnswers, TwinError, at, items, number, text
 
 SHIPS = {
@@ -265,7 +266,7 @@ class _Writer:
         self._channels()
         for each in job.vertices:
             self._source(each) if not each.inputs else self._operator(each)
-        listed = ", ".join(map(_toml, self.made.fill_in))
+        listed = ", ".join(map(toml_text, self.made.fill_in))
         place = self.lines.index("FILL_IN")
         self.lines[place : place + 1] = [f"fill_in = [{listed}]"] if listed else []
         self.made.text = "\n".join(self.lines) + "\n"
@@ -281,13 +282,13 @@ class _Writer:
         self.table = name
 
     def _put(self, key: str, value: Any, why: str = "") -> None:
-        self.lines.append(f"{key} = {_toml(value)}" + (f"  # {why}" if why else ""))
+        self.lines.append(f"{key} = {toml_text(value)}" + (f"  # {why}" if why else ""))
         if why.startswith("assumed"):
-            self.made.assumed.append(f"{key} = {_toml(value)}: {why.removeprefix('assumed: ')}")
+            self.made.assumed.append(f"{key} = {toml_text(value)}: {why.removeprefix('assumed: ')}")
 
     def _ask(self, key: str, example: Any, why: str) -> None:
         """A line to fill in. `example` is a value of its kind, with which the rest is seen to be a scenario."""
-        self.lines.append(f"# {key} = {_toml(example)}  # {why}: fill in")
+        self.lines.append(f"# {key} = {toml_text(example)}  # {why}: fill in")
         self.made.fill_in[f"{self.table}.{key}"] = example
 
     # Checkpoints.
@@ -322,7 +323,7 @@ class _Writer:
         self._table("parameters.mode.choices")
         for name, keys in kinds.items():
             self.lines.append(
-                f"{name} = {{ {', '.join(f'{_toml(key)} = {_toml(value)}' for key, value in keys.items())} }}"
+                f"{name} = {{ {', '.join(f'{toml_text(key)} = {toml_text(value)}' for key, value in keys.items())} }}"
             )
 
     def _checkpoint(self, interval_s: float | None) -> None:
@@ -528,14 +529,6 @@ def _plain(words: str) -> str:
 def _short(value: float) -> float:
     """Four digits, which is more than a busy time has."""
     return float(f"{value:.4g}")
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return repr(value)
 
 
 _UNITS_OF_BYTES = {"": 0, "b": 0, "bytes": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30}

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from barrierlab.sim.core.distributions import Distribution
 from barrierlab.sim.core.files import read_text
@@ -33,6 +33,9 @@ EVERY = "operator.*."  # of a key: that of every operator of the job
 OF_LINKS = ("channel.default.barrier_latency_s", "channel.default.unaligned_barrier_latency_s")
 AT_THE_TASK = {"checkpoint.begin_s": OF_LINKS, "checkpoint.unaligned_begin_s": OF_LINKS[1:]}
 """The way from task to task is spent once: by the task that begins its part, and then by no link."""
+
+
+C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +177,13 @@ class Profile:
             "# From low_s to high_s is the mean of a further run, with 90 %; from low to high a number.",
             "",
         ]
-        lines += ["[calibrated]", f"modes = {json.dumps(self.modes)}", f"parallelism = {json.dumps(self.parallelism)}"]
-        lines += [f"local = {json.dumps(self.local)}", f"checkpoints = {self.checkpoints}"]
-        lines += [f"saturated = {json.dumps(self.saturated)}"] if self.saturated else []
-        for name, cost in self.costs.items():
-            lines += ["", f"[cost.{name}]", f"sets = {json.dumps(cost.sets)}"]
-            lines += [f"values_s = {json.dumps(cost.values_s)}", f"mean_s = {cost.mean_s}"]
-            lines += [f"low_s = {cost.low_s}", f"high_s = {cost.high_s}", f"count = {cost.count}"]
-            lines += [f"factors = {json.dumps(cost.factors)}"]
-        for name, number in self.numbers.items():
-            lines += ["", f"[number.{name}]", f"sets = {json.dumps(number.sets)}", f"value = {number.value}"]
-            lines += [f"low = {number.low}", f"high = {number.high}", f"count = {number.count}"]
-        lines += ["", "[undetermined]", *(f"{name} = {json.dumps(why)}" for name, why in self.undetermined.items())]
-        return "\n".join(lines) + "\n"
+        names = ("modes", "parallelism", "local", "checkpoints", *(["saturated"] if self.saturated else []))
+        tables = {"calibrated": {name: getattr(self, name) for name in names}}
+        tables |= {f"cost.{name}": asdict(cost) for name, cost in self.costs.items()}
+        tables |= {f"number.{name}": asdict(number) for name, number in self.numbers.items()}
+        for name, table in (tables | {"undetermined": self.undetermined}).items():
+            lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items()), ""]
+        return "\n".join(lines)
 
 
 def read_profile(path: Path) -> Profile:
@@ -241,33 +238,36 @@ def _keys(sets: str, scenario: Scenario) -> list[str]:
     return [sets] if not sets.startswith("operator.") or sets.split(".")[1] in scenario.operators else []
 
 
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "tuple[float, ...]": lambda values: tuple(map(float, values)),
+}
+"""By the type of a field: how it is read."""
+
+
+def _read(kind: Callable[..., C], table: Mapping[str, Any], of: str) -> C:
+    """Return the cost of a kind that a table has, a key for each of its fields."""
+    readers = {field.name: _READERS[str(field.type)] for field in fields(kind)}  # type: ignore[arg-type]
+    if extra := sorted(set(table) - set(readers)):
+        raise ValueError(f"with the key {extra[0]} of {of}")
+    return kind(**{name: read(table[name]) for name, read in readers.items()})
+
+
 def _number(table: Mapping[str, Any]) -> ScalarCost:
-    if extra := sorted(set(table) - {"sets", "value", "low", "high", "count"}):
-        raise ValueError(f"with the key {extra[0]} of a number")
-    sets = str(table["sets"])
+    found = _read(ScalarCost, table, "a number")
+    sets = found.sets
     if "*" in sets and sets != BUFFERS and sets.removeprefix(EVERY) not in ("subtask_spread", "service_noise"):
         raise ValueError(f"with the key {sets}")
-    value, low, high = (float(table[name]) for name in ("value", "low", "high"))
-    found = ScalarCost(sets, value, low, high, int(table["count"]))
     if not 0 <= found.low <= found.value <= found.high < 1e15:
         raise ValueError(f"{sets} is not within its interval")
     return found
 
 
 def _cost(table: Mapping[str, Any]) -> Cost:
-    if extra := sorted(set(table) - {"sets", "values_s", "mean_s", "low_s", "high_s", "count", "factors"}):
-        raise ValueError(f"with the key {extra[0]} of a cost")
-    values = tuple(map(float, table["values_s"]))
-    found = Cost(
-        str(table["sets"]),
-        values,
-        float(table["mean_s"]),
-        float(table["low_s"]),
-        float(table["high_s"]),
-        int(table["count"]),
-        tuple(map(float, table["factors"])),
-    )
-    numbers = (*values, *found.factors, found.mean_s, found.low_s, found.high_s)
-    if not values or not found.factors or not all(0 <= each < 1e9 for each in numbers):
+    found = _read(Cost, table, "a cost")
+    numbers = (*found.values_s, *found.factors, found.mean_s, found.low_s, found.high_s)
+    if not found.values_s or not found.factors or not all(0 <= each < 1e9 for each in numbers):
         raise ValueError(f"{found.sets} has no values, or one below 0")
     return found
