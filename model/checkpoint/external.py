@@ -27,10 +27,18 @@ from barrierlab.impl.checkpoint.recorder import InFlightChannelData, channel_dat
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
+from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.components import Components, MakeGate, with_aligner
 from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
-from barrierlab.model.checkpoint.hosting import ExternalError, being_made, brief, captured, methods_of, said
+from barrierlab.model.checkpoint.hosting import (
+    ExternalError,
+    being_made,
+    brief,
+    captured,
+    declared_by,
+    methods_of,
+    said,
+)
 from barrierlab.model.checkpoint.protocols import EXACT, protocol_of
 from barrierlab.model.checkpoint.refinement import Effects, GateMachine, GateMove, listed
 from barrierlab.model.checkpoint.tables.stimuli import (
@@ -260,12 +268,7 @@ def capabilities_of(kind: type) -> Capabilities:
     ExternalError
         If its attribute `capabilities` is no `Capabilities`.
     """
-    declared = getattr(kind, "capabilities", ALL)
-    if not isinstance(declared, Capabilities):
-        raise ExternalError(
-            f"{kind.__name__}.capabilities is {brief(declared)}; allowed: a "
-            "barrierlab.model.checkpoint.capabilities.Capabilities"
-        )
+    declared = declared_by(kind)
     if issubclass(kind, BarrierAligner):  # in a gate of `impl`, whose driver drains first
         able, reads_on = issubclass(kind, UnalignedCheckpointer), False
     else:

@@ -10,6 +10,7 @@ and leaves out orders of reports that make no difference to that one.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from functools import partial
 from typing import Any, get_args
 
 from barrierlab.impl.checkpoint.actions import (
@@ -30,27 +31,18 @@ from barrierlab.impl.checkpoint.coordinator import CoordinatorConfig, PendingChe
 from barrierlab.impl.checkpoint.injector import InjectBarrierCommand
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.capabilities import Capabilities
-from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, being_made, brief, check_methods
+from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, brief, examine_class
 from barrierlab.model.checkpoint.interfaces import Coordinator
 
 _OPTIONAL = {"aborts": ("abort",), "ends": ("finished",), "recovery": ("suspend", "resume")}
 _ACTIONS: tuple[type, ...] = get_args(CoordinatorAction)
 
 
-def examine(kind: type, capabilities: Capabilities) -> None:
-    """Look at a class before anything is explored.
-
-    Raises
-    ------
-    ExternalError
-        If it lacks a method, takes other arguments, cannot be made, or cannot be captured.
-    """
-    optional = [name for needed, names in _OPTIONAL.items() if not getattr(capabilities, needed) for name in names]
-    check_methods(kind, Coordinator, optional)
-    with being_made(kind, "config, tasks, sources, first_id"):
-        made = ExternalCoordinator(kind, CoordinatorConfig(interval_ns=None, max_concurrent=1000), ("a", "s"), ("a",))
-    made.capture()
+def examine(kind: type) -> None:
+    """Look at a class before anything is explored: `model.checkpoint.hosting.examine_class`."""
+    config = CoordinatorConfig(interval_ns=None, max_concurrent=1000)
+    make = partial(ExternalCoordinator, kind, config, ("a", "s"), ("a",))
+    examine_class(kind, Coordinator, _OPTIONAL, "config, tasks, sources, first_id", make)
 
 
 class ExternalCoordinator:

@@ -14,12 +14,12 @@ from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.impl.checkpoint.report import Tell
 from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
 from barrierlab.model.checkpoint import external_coordinator, external_source, external_writer
-from barrierlab.model.checkpoint.capabilities import ALL, DIFFERENCES, DRAINS_FIRST, Capabilities
+from barrierlab.model.checkpoint.capabilities import DIFFERENCES, DRAINS_FIRST, Capabilities
 from barrierlab.model.checkpoint.check import Scope, WorldScope
 from barrierlab.model.checkpoint.components import SOUND, Components, MakeCoordinator
 from barrierlab.model.checkpoint.external import capabilities_of, parts_of
 from barrierlab.model.checkpoint.external_writer import GUARANTEES
-from barrierlab.model.checkpoint.hosting import ExternalError, brief, role_of
+from barrierlab.model.checkpoint.hosting import ExternalError, brief, declared_by, role_of
 from barrierlab.model.checkpoint.protocols import EXACT, PROTOCOLS
 from barrierlab.model.storage import external_store
 from barrierlab.model.storage.scopes import StoreScope
@@ -82,7 +82,7 @@ class External:
     def capabilities(self) -> Capabilities:
         """The part of the protocol that all of them take on, with the differences of each."""
         declared = [
-            capabilities_of(kind) if role == ALIGNER else _declared(kind) for role, kind in self.of_role.items()
+            capabilities_of(kind) if role == ALIGNER else declared_by(kind) for role, kind in self.of_role.items()
         ]
         values: dict[str, Any] = {
             field.name: (any if field.name in DIFFERENCES else all)(getattr(each, field.name) for each in declared)
@@ -120,16 +120,16 @@ class External:
         parts = SOUND if self.aligner is None else parts_of(self.aligner, protocol)
         coordinator = self.of_role.get(COORDINATOR)
         if coordinator is not None:
-            external_coordinator.examine(coordinator, _declared(coordinator))
+            external_coordinator.examine(coordinator)
             make = partial(external_coordinator.ExternalCoordinator, coordinator)
             parts = replace(parts, coordinator=cast(MakeCoordinator, make))
         source = self.of_role.get(SOURCE)
         if source is not None:
-            external_source.examine(source, _declared(source))
+            external_source.examine(source)
             parts = replace(parts, source=partial(external_source.ExternalSource, source))
         writers = {GUARANTEES[role]: kind for role, kind in self.of_role.items() if role in GUARANTEES}
         for guarantee, kind in writers.items():
-            external_writer.examine(kind, guarantee, _declared(kind))
+            external_writer.examine(kind, guarantee)
         if writers:
             parts = replace(parts, writer=partial(_writer, writers), sink=external_writer.ExternalSinkTask)
         return replace(parts, capabilities=self.capabilities, reducible=self.reducible)
@@ -150,14 +150,3 @@ def _writer(writers: dict[str, type], sink: str, ledger: Ledger, guarantee: str,
     if guarantee not in writers:
         return SinkWriter(sink, ledger, guarantee, tell)
     return cast(SinkWriter, external_writer.ExternalWriter(writers[guarantee], sink, ledger, guarantee, tell))
-
-
-def _declared(kind: type) -> Capabilities:
-    """Return the declaration of a class that is no aligner."""
-    declared = getattr(kind, "capabilities", ALL)
-    if not isinstance(declared, Capabilities):
-        raise ExternalError(
-            f"{kind.__name__}.capabilities is {brief(declared)}; allowed: a "
-            "barrierlab.model.checkpoint.capabilities.Capabilities"
-        )
-    return declared

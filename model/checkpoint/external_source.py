@@ -15,25 +15,15 @@ from barrierlab.impl.checkpoint.report import Acknowledge, Tell, digest, silent
 from barrierlab.impl.checkpoint.task import OutputExchange, SourceTask
 from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.capabilities import Capabilities
-from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, being_made, brief, check_methods
+from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, brief, examine_class
 from barrierlab.model.checkpoint.interfaces import Source, SourcePort
 
-_OPTIONAL = {"aborts": "abort", "ends": "finish", "recovery": "recover"}
+_OPTIONAL = {"aborts": ("abort",), "ends": ("finish",), "recovery": ("recover",)}
 
 
-def examine(kind: type, capabilities: Capabilities) -> None:
-    """Look at a class before anything is explored.
-
-    Raises
-    ------
-    ExternalError
-        If it lacks a method, takes other arguments, cannot be made, or cannot be captured.
-    """
-    check_methods(kind, Source, (name for needed, name in _OPTIONAL.items() if not getattr(capabilities, needed)))
-    with being_made(kind, "name, port"):
-        made = ExternalSource(kind, "a")
-    made.capture()
+def examine(kind: type) -> None:
+    """Look at a class before anything is explored: `model.checkpoint.hosting.examine_class`."""
+    examine_class(kind, Source, _OPTIONAL, "name, port", lambda: ExternalSource(kind, "a"))
 
 
 class ExternalSource(SourceTask):

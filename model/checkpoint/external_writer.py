@@ -7,6 +7,7 @@ task if it writes in transactions, else here: it may keep them back until `flush
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from barrierlab.impl.checkpoint.report import Tell
@@ -15,8 +16,7 @@ from barrierlab.impl.checkpoint.transactions import Ledger
 from barrierlab.impl.errors import TransactionError
 from barrierlab.impl.messages import Event
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.capabilities import Capabilities
-from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, being_made, brief, check_methods, has
+from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, brief, examine_class, has
 from barrierlab.model.checkpoint.interfaces import AtLeastOnceWriter, ExternalSystem, IdempotentWriter, TwoPhaseWriter
 
 GUARANTEES = {
@@ -26,7 +26,7 @@ GUARANTEES = {
 }
 """By role, the guarantee of the sinks that it is for."""
 _SHAPES = {"exactly_once": TwoPhaseWriter, "at_least_once": AtLeastOnceWriter, "idempotent": IdempotentWriter}
-_OPTIONAL = {"aborts": "abort", "recovery": "recover"}
+_OPTIONAL = {"aborts": ("abort",), "recovery": ("recover",)}
 
 
 class NotVisibleError(Exception):
@@ -35,19 +35,10 @@ class NotVisibleError(Exception):
     invariant = "REC"
 
 
-def examine(kind: type, guarantee: str, capabilities: Capabilities) -> None:
-    """Look at a class before anything is explored.
-
-    Raises
-    ------
-    ExternalError
-        If it lacks a method, takes other arguments, cannot be made, or cannot be captured.
-    """
-    optional = (name for needed, name in _OPTIONAL.items() if not getattr(capabilities, needed))
-    check_methods(kind, _SHAPES[guarantee], optional)
-    with being_made(kind, "sink, external"):
-        made = ExternalWriter(kind, "s", Ledger(), guarantee, lambda *_: None)
-    made.capture()
+def examine(kind: type, guarantee: str) -> None:
+    """Look at a class before anything is explored: `model.checkpoint.hosting.examine_class`."""
+    make = partial(ExternalWriter, kind, "s", Ledger(), guarantee, lambda *_: None)
+    examine_class(kind, _SHAPES[guarantee], _OPTIONAL, "sink, external", make)
 
 
 class ExternalWriter:

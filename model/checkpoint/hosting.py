@@ -7,7 +7,7 @@ holds: its fields and theirs, as `copy` and `pickle` read them, in their order, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from enum import Enum
@@ -15,6 +15,7 @@ from textwrap import shorten
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.interfaces import Capturable
 from barrierlab.model.errors import InputError
 
@@ -250,6 +251,52 @@ def check_methods(kind: type, shape: type, optional: Iterable[str] = ()) -> None
             ) from error
         except ValueError:  # no signature is known, as of some methods that are not written in Python
             continue
+
+
+def declared_by(kind: type) -> Capabilities:
+    """Return the declaration of a class.
+
+    Raises
+    ------
+    ExternalError
+        If its attribute `capabilities` is no `Capabilities`.
+    """
+    declared = getattr(kind, "capabilities", ALL)
+    if not isinstance(declared, Capabilities):
+        raise ExternalError(
+            f"{kind.__name__}.capabilities is {brief(declared)}; allowed: a "
+            "barrierlab.model.checkpoint.capabilities.Capabilities"
+        )
+    return declared
+
+
+def examine_class(
+    kind: type, shape: type, optional: Mapping[str, Sequence[str]], takes: str, make: Callable[[], Any]
+) -> None:
+    """Look at a class before anything is explored.
+
+    Parameters
+    ----------
+    kind, shape : type
+        The class, and the protocol of `model.checkpoint.interfaces` that it has to have.
+    optional : mapping of str to sequence of str
+        The methods that it may lack, by the capability that it does not declare.
+    takes : str
+        What it is made with, in words.
+    make : callable
+        Makes one, with a `capture`.
+
+    Raises
+    ------
+    ExternalError
+        If it lacks a method, takes other arguments, cannot be made, or cannot be captured.
+    """
+    capabilities = declared_by(kind)
+    may_lack = [name for needed, names in optional.items() if not getattr(capabilities, needed) for name in names]
+    check_methods(kind, shape, may_lack)
+    with being_made(kind, takes):
+        made = make()
+    made.capture()
 
 
 @contextmanager
