@@ -91,7 +91,7 @@ class ClosedInputError(ContractError):
 
 
 class UnknownMessageError(ContractError):
-    """Something on a channel that is no message."""
+    """An object on a channel that is no message."""
 
     expected = "Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput"
     hint = "wrap the payload in an Event"
@@ -146,7 +146,7 @@ class NotTriggeredError(ContractError):
 
 
 class NotRecordingError(ContractError):
-    """Something overtaken is handed in when the acknowledgement that it belongs to has already gone."""
+    """Overtaken events are handed in after their acknowledgement was taken."""
 
     expected = "as long as the part is being recorded or its acknowledgement is in the reports"
     hint = "let the outbox go, and hand in what is overtaken, before the reports are taken"
@@ -205,7 +205,7 @@ class NotFinishedError(ContractError):
 
 
 class TransactionError(ContractError):
-    """Something asked of a transaction that its state forbids."""
+    """A call that the state of a transaction forbids."""
 
     hint = "give each transaction a name of its own, and roll back at recovery only, once the store is settled"
 
@@ -356,7 +356,7 @@ class NotCompleteError(StoreError):
 
 
 class NoUsableCheckpointError(StoreError):
-    """Not one complete checkpoint can be read whole (protocol rule 22).
+    """No complete checkpoint can be read whole (protocol rule 22).
 
     Attributes
     ----------

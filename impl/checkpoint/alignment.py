@@ -390,7 +390,7 @@ class BarrierAligner:
             self.max_alignment_duration_ns = took_ns
 
     def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
-        """Go on, as a new aligner, from a cut: barriers up to `last_terminated_id` are stale, and these inputs have
+        """Continue from a cut, as a new aligner: barriers up to `last_terminated_id` are stale, and these inputs have
         ended.
 
         Raises

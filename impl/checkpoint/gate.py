@@ -162,8 +162,7 @@ class Gate:
             self._tell_aborts()
 
     def drain_next(self, now_ns: int) -> bool:
-        """Let one buffered message take its effect; False if none may go. To be called until then before any
-        `offer`."""
+        """Process one buffered message; return False if none may drain. To be called until then before any `offer`."""
         step = self.aligner.drain_next(now_ns)
         if step is None:
             return False

@@ -605,23 +605,23 @@ class OperatorTask(Task):
         self._image, self._image_digest = None, ""
 
     def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
-        """Tell it, and no more: the aligner has it."""
+        """Report it to `tell` alone: the aligner has it."""
         self.tell("capture", input_id, (checkpoint_id, message))
 
     def buffer(self, input_id: int, message: StreamMessage) -> None:
-        """Tell it, and no more: the aligner has it."""
+        """Report it to `tell` alone: the aligner has it."""
         self.tell("buffer", input_id, message)
 
     def block(self, input_id: int, checkpoint_id: int) -> None:
-        """Tell it, and no more."""
+        """Report it to `tell` alone."""
         self.tell("block", input_id, checkpoint_id)
 
     def resume(self, checkpoint_id: int) -> None:
-        """Tell it, and no more: the driver calls `drain_next`."""
+        """Report it to `tell` alone: the driver calls `drain_next`."""
         self.tell("resume", -1, checkpoint_id)
 
     def ignore(self, input_id: int, message: StreamMessage) -> None:
-        """Tell it, and no more."""
+        """Report it to `tell` alone."""
         self.tell("ignore", input_id, message)
 
     def _prepared(self) -> tuple[str, ...]:
@@ -736,20 +736,22 @@ class SinkTask(OperatorTask):
         self.writer = writer
 
     def apply(self, input_id: int, event: Event) -> None:
-        """As for every task; and the event is written."""
+        """Apply an event as every task does, and write it."""
         for output in self.operator.process(input_id, event):
             self.send(output)
         if self.writer is not None:
             self.writer.write(event)
 
     def snapshot(self, barrier: CheckpointBarrier) -> None:
-        """As for every task; and what was written since the last one is prepared."""
+        """Take the snapshot as every task does, and prepare what was written since the last one."""
         super().snapshot(barrier)
         if self.writer is not None:
             self.writer.prepare(barrier.checkpoint_id)
 
     def end_input(self, input_id: int) -> None:
-        """As for every task; and at the end of the last input, what was written since the last snapshot is prepared."""
+        """Process the end as every task does; at that of the last input, prepare what was written since the last
+        snapshot.
+        """
         super().end_input(input_id)
         if self.finished and self.writer is not None:
             self.writer.prepare_last()
@@ -763,7 +765,8 @@ class SinkTask(OperatorTask):
         return () if self.writer is None else self.writer.prepared
 
     def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
-        """As for every task; and the transactions are settled: committed if the part speaks of them, else rolled back.
+        """Recover as every task does, and settle the transactions: commit those that the part contains, roll back the
+        others.
 
         Raises
         ------

@@ -20,7 +20,7 @@ _NO_OUTPUT = -1
 
 
 class Read(NamedTuple):
-    """One look of an attempt at one input: for the newest valid frame from `first` to `last`, both included.
+    """One read of an attempt at one input: the newest valid frame from `first` to `last`, both included.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Read(NamedTuple):
 
 
 class JoinInput:
-    """One rule of the map, and how far its stream has come.
+    """One rule of the map, and the progress of its stream.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class JoinInput:
         return self.timeout_ns, self.aim, self.slack, self.below, self.first_output
 
     def capture(self) -> Hashable:
-        """All but the rule."""
+        """Return the state for `restore`, without the rule."""
         return self.epoch, self.observed, self.processed, self.reached, self.fresh_ns, self.failed_tick
 
     def restore(self, value: Hashable) -> None:

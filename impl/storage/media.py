@@ -266,7 +266,7 @@ def _folder_of(path: str) -> str:
 
 @contextmanager
 def asking(call: str, definite: bool = True, hint: str = "") -> Iterator[None]:
-    """Turn what the medium refuses into the one error of the store, which names the call."""
+    """Turn an error of the medium into the one error of the store, which names the call."""
     try:
         yield
     except UnicodeError as error:  # a name that this file system's encoding does not have

@@ -58,7 +58,7 @@ class Side:
     refusals: ClassVar[tuple[type[Exception], ...]] = (RefusedError,)
 
     def capture(self) -> Hashable:
-        """All of it, as a value."""
+        """Return the state as a value."""
         raise NotImplementedError
 
     def restore(self, value: Any) -> None:
@@ -84,7 +84,7 @@ class Reference(Side):
     fixed: ClassVar[tuple[str, ...]] = ()
 
     def capture(self) -> Hashable:
-        """All of it, as a value; a dict is one of its items, in their order."""
+        """Return the state as a value; a dict becomes its items, in their order."""
         fields = (each for name, each in vars(self).items() if name not in self.fixed)
         return tuple([tuple(each.items()) if type(each) is dict else each for each in fields])
 
@@ -144,7 +144,7 @@ class Component:
         self._compared: dict[Hashable, int] = {}  # how often a state was compared field for field
 
     def start(self) -> ComponentState:
-        """Nothing has happened."""
+        """Return the initial state."""
         return self._start
 
     def moves(self, state: ComponentState) -> Sequence[CallStimulus]:

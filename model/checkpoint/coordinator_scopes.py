@@ -98,7 +98,7 @@ class CoordinatorReference(Reference):
     # Between two stimuli.
 
     def capture(self) -> Hashable:
-        """All of it, as a value."""
+        """Return the state as a value."""
         parts = tuple((n, tuple(sorted(its.items()))) for n, its in self.parts.items())
         under_way = tuple(self.began.items()), tuple(self.missing.items()), parts
         return (*under_way, tuple(sorted(self.final_snapshots.items())), *(getattr(self, name) for name in _PLAIN))
@@ -126,7 +126,7 @@ class CoordinatorReference(Reference):
     # What may happen.
 
     def stimuli(self) -> Sequence[CallStimulus]:
-        """Anything that a driver may do, and a task or a store; also what comes late, twice, or of nobody."""
+        """Return all that a driver, a task or a store may do; also what comes late, twice, or from nobody."""
         return [each for each in self._stimuli() if each.verb in self.job.verbs]
 
     def _stimuli(self) -> Iterator[CallStimulus]:
@@ -271,7 +271,7 @@ class CoordinatorReference(Reference):
     # Manifests: one at a time, the oldest first (rule 20).
 
     def published(self, n: int) -> None:
-        """It is there: complete, announced to every task, and what is older is overtaken."""
+        """Take a written manifest: the checkpoint is complete, every task is notified, older ones are subsumed."""
         if n != self.writing:
             raise RefusedError("NotPublishingError")
         parts, self.writing = self.parts[n], 0
@@ -285,11 +285,11 @@ class CoordinatorReference(Reference):
         self._look()
 
     def refused(self, n: int) -> None:
-        """It is surely not there."""
+        """Take a manifest that surely was not written."""
         self._not_published(n, "store failed")
 
     def doubted(self, n: int) -> None:
-        """Nobody knows whether it is there."""
+        """Take a manifest of which nobody knows whether it was written."""
         self._not_published(n, "store in doubt")
 
     def _not_published(self, n: int, reason: str) -> None:
@@ -344,7 +344,7 @@ class CoordinatorReference(Reference):
     # Time.
 
     def stop_scheduler(self) -> None:
-        """Nothing more is begun by the clock."""
+        """Stop triggers by the clock."""
         self.scheduled = False
 
     def wait(self) -> None:
@@ -420,7 +420,7 @@ class CoordinatorMachine(Under):
         self.coordinator.restore(captured)
 
     def call(self, move: CallStimulus) -> tuple[str, ...]:
-        """As of any side, the actions in lines."""
+        """Call as any side does, with the actions as lines."""
         return tuple(each if isinstance(each, str) else line(each) for each in super().call(move))
 
     def stands(self) -> tuple[str, ...]:

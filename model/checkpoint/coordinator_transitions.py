@@ -122,11 +122,11 @@ class CoordinatorTransitions:
         self.start = self._captured(CoordinatorMonitor(limit=limit))
 
     def trigger(self, cell: int) -> Decision | None:
-        """It begins a checkpoint; None if it refuses."""
+        """Trigger a checkpoint; None if it is refused."""
         return self._decide[cell, "trigger"]
 
     def abort_checkpoint(self, cell: int, checkpoint_id: int) -> Decision | None:
-        """It aborts a checkpoint, in its own time."""
+        """Abort a checkpoint by the coordinator's own clock."""
         return self._decide[cell, checkpoint_id]
 
     def hear(self, cell: int, task: str, report: object) -> Decision | None:
@@ -142,7 +142,7 @@ class CoordinatorTransitions:
         return self._decide[cell, "suspend"]
 
     def parts(self, cell: int) -> tuple[Acknowledge, ...]:
-        """Of the checkpoint that is being published."""
+        """Return the parts of the checkpoint that is being published."""
         self.coordinator.restore(self._cells.values[cell][0])
         return self.coordinator.pending[self.publishing[cell]].sorted_parts()
 
@@ -161,7 +161,7 @@ class CoordinatorTransitions:
         return self._captured(monitor._replace(limit=monitor.triggered + again))
 
     def decisions(self) -> Iterator[tuple[bool, Decision]]:
-        """Each decision that was ever come to, and whether it was to abort what was asked from outside."""
+        """Yield each decision that was ever taken, and whether it was an abort asked from outside."""
         for (_, what), decision in self._decide.items():
             if decision is not None:
                 yield type(what) is int, decision

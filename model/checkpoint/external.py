@@ -71,7 +71,7 @@ class Driven(Protocol):
         """
 
     def on_time(self, now_ns: int) -> object:
-        """It is so late: abort the current checkpoint if its deadline has come. What it answers is not looked at."""
+        """Abort the current checkpoint if its deadline has passed at this time. The answer is ignored."""
 
     def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> object:
         """The deadline of this checkpoint counts from there (rule 11); if that is never called, from its first barrier.
@@ -83,7 +83,7 @@ class Driven(Protocol):
         """Return when `on_time` will next have something to do; None if nothing is under way."""
 
     def capture(self) -> Hashable:
-        """All that makes a difference, as a value that does not change any more: nothing that only counts."""
+        """Return all that makes a difference as an immutable value, without mere counters."""
 
     def restore(self, value: Any) -> object:
         """Restore what `capture` returned. The answer is ignored."""
@@ -134,7 +134,7 @@ class Aligner(Driven, Protocol):
         """Return whether `drain_next` has something to do. An attribute will do."""
 
     def drain_next(self, now_ns: int) -> object:
-        """Let one buffered message that may go take its effect: the inputs take turns, the lowest first (rule 8).
+        """Process one buffered message that may drain: round robin over the inputs, the lowest first (rule 8).
 
         It takes the effect that it would have if it came now; a barrier makes its input wait again, with all that is
         behind it. Called when there is nothing to drain, it does nothing. What it answers is not looked at.
@@ -371,7 +371,7 @@ def _has(kind: type, name: str) -> bool:
 
 
 class ExternalGate:
-    """Another's aligner, seen as a gate: what it answers is looked at, and what a task asks beside is kept here.
+    """Adapts an external aligner to a gate: checks its answers, and keeps what a task asks besides.
 
     Whatever it captures is restored into a second one at once: one that cannot do that is found where it happens, and
     not by what comes of it later.
@@ -525,7 +525,7 @@ class ExternalGate:
         self.inner.restore(inner)  # type: ignore[has-type]
 
     def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
-        """Go on, as a new gate, from a cut: what the aligner gets then has no effect outside."""
+        """Continue from a cut, as a new gate: what the aligner gets in this call has no effect outside."""
         port, self.port = self.port, _Silence()
         if last_terminated_id:
             self.abort(last_terminated_id, Reason.JOB_FAILED, 0)
@@ -535,7 +535,7 @@ class ExternalGate:
 
 
 class PullGate(ExternalGate):
-    """Another's aligner that reads the channels itself, seen as a gate.
+    """Adapts an external aligner that reads the channels itself to a gate.
 
     Where a driver offers messages to gates one by one, it is asked as if nothing else were readable.
     """
@@ -592,7 +592,7 @@ class PullGate(ExternalGate):
         return self._would(())[1]
 
     def drain_next(self, now_ns: int) -> bool:
-        """One round of its loop when nothing is readable."""
+        """Run one round of its loop while nothing is readable."""
         drained = self.can_drain
         if drained:
             self.poll((), now_ns)
@@ -735,7 +735,7 @@ def _may_happen(machine: GateMachine, stimulus: Stimulus) -> bool:
 
 
 def _questions(machine: GateMachine) -> tuple[object, ...]:
-    """All that a driver may ask at any time."""
+    """Return all that a driver may ask at any time."""
     gate = machine.gate
     takes = tuple(gate.can_take(input_id) for input_id in range(gate.aligner.config.num_inputs))
     return gate.can_drain, gate.next_deadline_ns(), takes

@@ -46,7 +46,7 @@ def examine(kind: type) -> None:
 
 
 class ExternalCoordinator:
-    """Another's coordinator, seen as the one of `impl`.
+    """Adapts an external coordinator to the interface of `impl`.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class External:
 
     @classmethod
     def of(cls, kinds: Sequence[type]) -> External:
-        """Tell them by their roles."""
+        """Return the parts, found by their roles."""
         found: dict[str, type] = {}
         for kind in kinds:
             role = role_of(kind) or next((role for base, role in _OF_IMPL.items() if issubclass(kind, base)), ALIGNER)
@@ -100,7 +100,7 @@ class External:
 
     @property
     def able(self) -> tuple[str, ...]:
-        """Those of them of which they are capable."""
+        """Return those that they can do."""
         unaligned = self.capabilities.unaligned
         return tuple(
             name for name in self.protocols if name == STORE or unaligned or not PROTOCOLS[name].goes_unaligned

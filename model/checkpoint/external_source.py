@@ -27,7 +27,7 @@ def examine(kind: type) -> None:
 
 
 class ExternalSource(SourceTask):
-    """Another's source, seen as the one of `impl`.
+    """Adapts an external source to the interface of `impl`.
 
     Parameters
     ----------

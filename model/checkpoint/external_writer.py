@@ -42,7 +42,7 @@ def examine(kind: type, guarantee: str) -> None:
 
 
 class ExternalWriter:
-    """Another's writer, seen as the one of `impl`.
+    """Adapts an external writer to the interface of `impl`.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class ExternalSinkTask(SinkTask):
     __slots__ = ()
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
-        """As for every task; and the writer gets it."""
+        """Abort as every task does, and pass the abort to the writer."""
         found, writer = super().abort(checkpoint_id, reason, now_ns), cast(object, self.writer)
         if isinstance(writer, ExternalWriter):
             writer.abort(checkpoint_id)

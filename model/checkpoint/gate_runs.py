@@ -167,7 +167,7 @@ def _without_answer(move: GateMove | Drain) -> Sequence[GateMove | Drain]:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """All events that may go are taken at once, as whole queues or in the document's form: of `impl` alone."""
+    """All events that may drain are taken at once, as whole queues or in the document's form: for `impl` alone."""
 
     as_runs: bool
 
@@ -196,7 +196,7 @@ class Drain:
 
 
 def _any_stimulus(chance: random.Random, gate: GateState, now_ns: int, number: int) -> Stimulus:
-    """Something that may happen now, and more often something that leads on."""
+    """Return a random stimulus that is possible now, more often one that makes progress."""
     open_inputs = [each for each in range(gate.rules.num_inputs) if gate.is_open(each)]
     newest = gate.pending.checkpoint_id if gate.pending is not None else gate.last_terminated_id + 1
     near = chance.choice((newest, newest, newest, newest, newest + 1, newest + 2, max(1, newest - 1)))
@@ -339,7 +339,7 @@ class _Counts:
             self.in_flight_bytes += move.stimulus.size_bytes
 
     def of_unaligned(self) -> tuple[int, ...]:
-        """Of one that may go unaligned: parts, switches, bytes in flight, and checkpoints that asked in vain."""
+        """Return the counters of an unaligned machine: parts, switches, bytes in flight, mismatched flags."""
         return self.unaligned, self.switched, self.in_flight_bytes, len(self.in_vain)
 
 

@@ -107,7 +107,7 @@ def gate_of(
     enabled: bool = True,
     make: MakeMachine = sound_aligner,
 ) -> Implementation:
-    """Another's gate with these rules; not `enabled`, it may not overtake either, and is no sink."""
+    """Return an external gate with these rules; if not `enabled`, it may not overtake either, and is no sink."""
     if components == SOUND and enabled:
         return gate_of_impl(rules, port, make)  # which alone gets the measure
     config = BarrierAlignerConfig(
@@ -130,12 +130,12 @@ def own(input_id: int, message: StreamMessage) -> StreamMessage:
 
 
 def arrivals(inputs: int, *messages: StreamMessage, at: Sequence[int] = (0,)) -> Iterable[Stimulus]:
-    """Each of the messages on each input, at each of the times."""
+    """Return each of the messages on each input, at each of the times."""
     return [Arrival(i, own(i, message), ns) for i in range(inputs) for message in messages for ns in at]
 
 
 def overtakings(inputs: int, *barriers: CheckpointBarrier, past: Sequence[StreamMessage] = (EVENT,)) -> list[Stimulus]:
-    """Each of the barriers on each input, ahead of nothing and ahead of what it may pass."""
+    """Return each of the barriers on each input, ahead of nothing and ahead of what it may overtake."""
     return [
         Overtaking(i, barrier, tuple(own(i, each) for each in ahead))
         for i in range(inputs)

@@ -82,7 +82,7 @@ class InjectorReference(Reference):
         return (f"barrier {command[0]} of epoch {command[1]}, flags {int(command[2])}",)
 
     def ask(self) -> tuple[str, ...]:
-        """Once an interval there is a request."""
+        """Ask for a checkpoint, once an interval."""
         if not self.last_ns or self.now_ns - self.since_ns < INTERVAL_NS:
             return ("no request",)
         self.since_ns = self.now_ns

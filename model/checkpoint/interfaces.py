@@ -169,7 +169,7 @@ class AtLeastOnceWriter(Capturable, Protocol):
         """Make visible what was written: the sink takes its part of a checkpoint, or has come to its end."""
 
     def recover(self, checkpoint_id: int) -> object:
-        """Go on behind a checkpoint, 0 being the beginning. Called on a new writer."""
+        """Continue behind a checkpoint; 0 is the beginning. Called on a new writer."""
 
 
 class IdempotentWriter(Capturable, Protocol):
@@ -282,4 +282,6 @@ class Source(Capturable, Protocol):
         """Return the position of the next record."""
 
     def recover(self, position: int, checkpoint_id: int, finished: bool) -> object:
-        """Go on at a position, behind a checkpoint; a source that had ended then, has. Called on a new source."""
+        """Continue at a position, behind a checkpoint; a source that had ended by then has ended. Called on a new
+        source.
+        """

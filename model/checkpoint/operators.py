@@ -203,7 +203,7 @@ class TumblingWindow(_Windowed[tuple[int, int | float, int]]):
         self.inputs_open = _at_least("inputs", inputs, 1)
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
-        """Nothing yet: the event is added to its window."""
+        """Output nothing yet: the event is added to its window."""
         window = self._window(event.timestamp_ms)
         if window is not None:
             count, total, _ = window.get(event.key, (0, 0, 0))
@@ -266,7 +266,7 @@ class WindowedJoin(_Windowed[tuple[list[tuple[str, int]], list[tuple[str, int]]]
             raise OperatorError(f"sides are {self.sides!r}; a join has two, 0 and 1: give it two edges in")
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
-        """One event for each partner that is there already; its value is the names of both, by side."""
+        """Output one event for each partner that has come already; its value is the names of both, by side."""
         time_ms, key = event.timestamp_ms, event.key
         window = self._window(time_ms)
         if window is None:
@@ -392,7 +392,7 @@ def _parts(image: object) -> tuple[Any, ...]:
 
 
 def no_work(place: int) -> None:
-    """Nothing is spent on an event."""
+    """Do no work for an event."""
 
 
 class OperatorChain:

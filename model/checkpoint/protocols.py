@@ -30,7 +30,7 @@ from barrierlab.model.spec.invariants import AT_LEAST_ONCE, EXACTLY_ONCE
 
 
 class ProtocolError(InputError):
-    """There is no protocol of that name: one line, with those that there are."""
+    """An unknown name of a protocol: one line, with the known ones."""
 
 
 @dataclass(frozen=True, slots=True)

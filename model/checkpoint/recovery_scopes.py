@@ -131,7 +131,7 @@ class RecoveryReference(Reference):
     """The recovery that the rules ask for. It has one state: nothing is kept from one recovery to the next."""
 
     def stimuli(self) -> Sequence[CallStimulus]:
-        """Every checkpoint, every one that is none, and the beginning."""
+        """Return every checkpoint, every id that is none, and the beginning."""
         return [
             *(stimulus("recover", n) for n in range(len(CHECKPOINTS))),
             *(stimulus("recover_odd", what) for what in ODD),
@@ -172,7 +172,7 @@ class RecoveryReference(Reference):
         return ("LimitError",)
 
     def begin(self) -> tuple[str, ...]:
-        """Without a checkpoint the sources are at their first event, and nothing is in flight."""
+        """Start without a checkpoint: sources at their first event, nothing in flight."""
         lines = [
             f"{task}: None, at {1 if task in 'ab' else None}, watermark None, ended (), goes on, prepared (), state "
             for task in TASKS

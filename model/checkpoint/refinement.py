@@ -65,7 +65,7 @@ class GateMove(NamedTuple):
     answer: SnapshotAnswer = SnapshotAnswer()
 
     def __str__(self) -> str:
-        """As a line."""
+        """Return the line of text."""
         failure, passed_bytes = self.answer
         text = f"{self.stimulus}" if failure is None else f"{self.stimulus}, and no image: {failure}"
         return f"{text}, passing {passed_bytes} bytes on the way out" if passed_bytes else text
@@ -410,7 +410,7 @@ Point = GateState | GateDifference
 
 
 class GateSteps:
-    """All that may happen at a table's gate, over and over, and what the table makes of it.
+    """All stimuli at a table's gate, repeated, and what the table does with them.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ class GateSteps:
         self._first: dict[Stimulus, tuple[GateState, Effects]] = {}  # and what the table made of each stimulus there
 
     def moves(self, gate: GateState) -> list[GateMove]:
-        """All that may happen, with each answer to a snapshot that it asks for."""
+        """Return the moves possible now, with each answer to a snapshot that is asked for."""
         moves = []
         for stimulus in self.stimuli:
             if isinstance(stimulus, Arrival | Overtaking) and not gate.is_open(stimulus.input_id):
@@ -469,11 +469,11 @@ class Refinement:
         self.machine = GateMachine(start.rules, make)
 
     def start(self) -> Point:
-        """Nothing has happened."""
+        """Return the initial state."""
         return self._start
 
     def moves(self, point: Point) -> list[GateMove]:
-        """All that may happen."""
+        """Return the moves possible now."""
         return [] if isinstance(point, GateDifference) else self._steps.moves(point)
 
     def after(self, point: Point, move: GateMove) -> Point:
@@ -485,7 +485,7 @@ class Refinement:
 
     @property
     def properties(self) -> tuple[Always[Point], ...]:
-        """That the machine does what the table says, and answers what the table's gate answers."""
+        """Return the property that the machine does, and answers, what the table's gate does."""
         return Always("refinement", refines), Always("answers", self._misstatement)
 
     def _misstatement(self, point: Point) -> str | None:
@@ -528,11 +528,11 @@ class Following:
         self._start = start, self.machine.gate.capture()  # now: later the machine has been elsewhere
 
     def start(self) -> GatePair:
-        """Nothing has happened."""
+        """Return the initial state."""
         return self._start
 
     def moves(self, pair: GatePair) -> list[GateMove]:
-        """All that may happen."""
+        """Return the moves possible now."""
         return [] if isinstance(pair, GateDifference) else self._steps.moves(pair[0])
 
     def after(self, pair: GatePair, move: GateMove) -> GatePair:
@@ -569,7 +569,7 @@ class Following:
 
     @property
     def properties(self) -> tuple[Always[GatePair], ...]:
-        """As of a `Refinement`."""
+        """Return the properties, as a `Refinement` does."""
         return Always("refinement", refines), Always("answers", self._misstatement)
 
     def _misstatement(self, pair: GatePair) -> str | None:

@@ -74,6 +74,6 @@ def _moves(lines: list[str]) -> int:
 
 
 def scripted_cases() -> Iterator[ScriptedScope]:
-    """All that come with the package."""
+    """Return all that come with the package."""
     for name, text in cases().items():
         yield ScriptedScope(name, mode_of(text, name), text)

@@ -68,7 +68,7 @@ class SinkReference(Reference):
         return tuple(lines)
 
     def stimuli(self) -> Sequence[CallStimulus]:
-        """Anything that a task, a coordinator or a recovery may do; also a commit that is repeated."""
+        """Return all that a task, a coordinator or a recovery may do; also a repeated commit."""
         return list(self._stimuli())
 
     def _stimuli(self) -> Iterator[CallStimulus]:

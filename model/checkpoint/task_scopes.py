@@ -198,7 +198,7 @@ class TaskReference(Reference):
         self.outbox += tuple((output, message) for output in self.outputs if output not in self.closed)
 
     def _to_edges(self, event: Event) -> None:
-        """Once on each edge; in turn, by the key, or on every channel of it. A closed output gets nothing."""
+        """Send an event once on each edge: round robin, by key, or on every channel; nothing to a closed output."""
         turns = list(self.turns)
         for at, (kind, outputs) in enumerate(self.shape.exchanges):
             if kind == "rebalance":
@@ -295,14 +295,14 @@ class TaskReference(Reference):
         self._to_all(CancelBarrier(n))
 
     def close_output(self, output: int) -> None:
-        """Nobody reads there any more (rule 5)."""
+        """Close an output that has no reader any more (rule 5)."""
         self.closed = tuple(sorted((*self.closed, output)))
         self.outbox = tuple(entry for entry in self.outbox if entry[0] != output)
 
     # A source.
 
     def emit(self) -> None:
-        """Its next event."""
+        """Emit the next event."""
         self.position += 1
         self._to_edges(_event("x", self.position - 1))
 
@@ -312,7 +312,7 @@ class TaskReference(Reference):
         self._to_all(Watermark(ms))
 
     def barrier(self, n: int, is_flagged: bool) -> None:
-        """It claims a command (rule 4)."""
+        """Claim a command (rule 4)."""
         self.next_id = n + 1
         if self.finished or n <= self.last_terminated_id:
             return
@@ -678,7 +678,7 @@ class TaskMachine(Under):
 
 
 def _silent(verb: str, index: int, subject: object) -> None:
-    """Nobody listens."""
+    """Do nothing with a report."""
 
 
 def _part(report: Acknowledge | Decline) -> ReportedSnapshot:

@@ -134,7 +134,7 @@ class Info(NamedTuple):
 
 
 class TaskTransitions:
-    """All cells of one task, and the steps between them.
+    """The states of one task, and the transitions between them.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ class TaskTransitions:
         return self._monitored(cell).missing()
 
     def _place_in_script(self, part: TaskRestore) -> int:
-        """Behind the last event that the source had made; a watermark that followed is emitted again."""
+        """Return the place behind the last event that the source had made; a watermark behind it is emitted again."""
         made = 0 if part.position is None else part.position - 1
         events = [at for at, item in enumerate(self._script, 1) if type(item) is Event]
         return events[made - 1] if made else 0
@@ -298,7 +298,7 @@ class TaskTransitions:
         return self._monitored(cell).unsent()
 
     def blocked(self, cell: int) -> tuple[int, ...]:
-        """By input, the checkpoint that it waits for; 0 if none."""
+        """Return by input the checkpoint that it waits for; 0 if none."""
         return self._monitored(cell).blocked
 
     def holds(self, cell: int) -> bool:
@@ -313,7 +313,7 @@ class TaskTransitions:
     # What the steps have in common.
 
     def edges(self) -> Iterator[tuple[int, int, bool]]:
-        """From cell to cell, each step that was ever taken, and whether it used something up.
+        """Yield from cell to cell each step that was ever taken, and whether it consumed something.
 
         That is a message of a channel, an order, what left the outbox just now, or one of the deadlines that bounds
         lets pass. A failure, and what goes back behind it, is no step.
@@ -336,7 +336,7 @@ class TaskTransitions:
             yield cell, after, False
 
     def steps(self) -> Iterator[tuple[int, StreamMessage | None, LocalStep]]:
-        """Each step that was ever taken, the cell that it was taken in, and the message that it took, if any."""
+        """Yield each step that was ever taken, its cell, and the message that it took, if any."""
         for (call, cell, *arguments), step in self.step.items():
             if step is None:
                 continue
@@ -349,7 +349,7 @@ class TaskTransitions:
             yield cell, None, sent
 
     def judged_parts(self) -> Collection[CompletedCut]:
-        """Each part that was ever judged as one of a complete checkpoint."""
+        """Yield each part that was ever judged as one of a complete checkpoint."""
         return self.part.values()
 
     def ends_early(self) -> int:

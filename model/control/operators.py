@@ -28,7 +28,7 @@ class Gathering(BaseOperator):
         self.rows: list[Event] = []
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
-        """Nothing yet: `event` is kept."""
+        """Output nothing yet: `event` is kept."""
         self.rows.append(event)
         return ()
 
@@ -43,7 +43,7 @@ class Gathering(BaseOperator):
         return [self.gathered(rows)] if rows else []
 
     def gathered(self, rows: list[Event]) -> Event:
-        """One event of `rows`, named after the processor and them: events of one name are taken for equal."""
+        """Return one event of `rows`, named after the processor and the rows: events of one name count as equal."""
         self.made += 1
         names = "+".join(map(str, rows)) if len(rows) <= MOST_NAMED else f"{rows[0]}+{len(rows) - 1} more"
         return Event(f"{self.name}({names})", self.made, value=tuple(rows), timestamp_ms=rows[-1].timestamp_ms)

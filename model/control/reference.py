@@ -247,7 +247,7 @@ class ReferenceProcessor(Outputs):
             self.tell("drop" if isinstance(message, Event) else "abort", carrier, upstream, message)
 
     def _step(self, carrier: Carrier, stimulus: Delivered | Closed) -> None:
-        """Do what comes of a copy or an end, one effect of the alignment after the other."""
+        """Carry out the effects of a copy or an end, one after the other."""
         self.upstreams[carrier], effects = self.upstreams[carrier].step(stimulus)
         for effect in effects:
             if effect.verb == "fail":

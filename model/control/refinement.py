@@ -96,11 +96,11 @@ class ControlRefinement:
         self._start = Upstreams(table, CARRIER, expected), self.aligner.capture()
 
     def start(self) -> UpstreamsPair:
-        """Nothing has happened."""
+        """Return the initial state."""
         return self._start
 
     def moves(self, pair: UpstreamsPair) -> list[ControlStimulus]:
-        """All that may happen."""
+        """Return the moves possible now."""
         if isinstance(pair, GateDifference):
             return []
         return open_to(pair[0], self.stimuli)
@@ -123,7 +123,7 @@ class ControlRefinement:
 
     @property
     def effects(self) -> Always[UpstreamsPair]:
-        """That the aligner does what the table says."""
+        """Return the property that the aligner does what the table says."""
         return Always("refinement", refines)
 
     @property
@@ -189,7 +189,7 @@ class ControlTableScope(NamedScope):
 
     @property
     def stimuli(self) -> tuple[ControlStimulus, ...]:
-        """Every barrier from every upstream, at any time and again; that each closes; and that all is aborted."""
+        """Return every barrier from every upstream, at any time and again; each close; and the abort of all."""
         upstreams = range(self.expected)
         delivered = [Delivered(upstream, barrier) for barrier in self.barriers for upstream in upstreams]
         return *delivered, *map(Closed, upstreams), AbortAll()
@@ -210,7 +210,7 @@ class ControlTableScope(NamedScope):
 def barriers(
     ids: int, *kinds: BarrierControlSignalKind, payloads: Iterable[Hashable] = (None,)
 ) -> tuple[BarrierControlSignal, ...]:
-    """Each kind with each id from 1 on, and each payload."""
+    """Return each kind with each id from 1 on, and each payload."""
     return tuple(kind.with_id(n, payload) for n in range(1, ids + 1) for kind in kinds for payload in payloads)
 
 

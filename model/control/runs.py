@@ -373,7 +373,7 @@ def _given() -> Iterator[Given]:
 
 @dataclass(frozen=True)
 class ValuesScope(NamedScope):
-    """Everything that is made from numbers, from the least, the most and from what is none."""
+    """Everything that is made from numbers: the least, the greatest, and values that are none."""
 
     kind = " values"
     of: str = "taken and refused"

@@ -228,7 +228,7 @@ class _Node:
 
 
 class ControlWorld:
-    """All that a pipeline can do: `start`, `moves` and `after`, as an explorer asks for them.
+    """A pipeline as an explorer asks for it: `start`, `moves` and `after`.
 
     Examples
     --------
@@ -265,7 +265,7 @@ class ControlWorld:
     # What an explorer asks.
 
     def start(self) -> PipelineState:
-        """Nothing has happened."""
+        """Return the initial state."""
         return (0,) * (len(self._nodes) + len(self.channels) + 1 + len(self.wiring.sources) + 1)
 
     def moves(self, state: PipelineState) -> tuple[str, ...]:
@@ -366,7 +366,7 @@ class ControlWorld:
         self._push(parts, entries, sender)
 
     def _step(self, parts: list[int], entries: list[ControlEntry], name: str, call: str, *arguments: Hashable) -> None:
-        """One call of a machine, and what it gives off."""
+        """Call a machine; return what it emits."""
         place = self._node_at[name]
         was_ended = self._ended(parts, name)
         parts[place], recorded, wrong = self._nodes[name].step[call, parts[place], *arguments]

@@ -101,7 +101,7 @@ class JoinSpec:
 
 
 def text(entry: JoinEntry) -> str:
-    """One line for `entry`.
+    """Return one line for `entry`.
 
     >>> text((5, "observe", 1, FrameFacts(1, 7, None, None)))
     '0.000000005 observe 1 FrameFacts(epoch=1, seq=7, frame_ns=None, slot_ns=None)'

@@ -201,7 +201,7 @@ class _Judge:
 
 
 def violations(entries: Sequence[JoinEntry], spec: JoinSpec) -> list[Violation]:
-    """Everything that is wrong in a journal, in its order."""
+    """Return all violations in a journal, in its order."""
     judge = _Judge(spec)
     return [violation for entry in entries for violation in judge.step(entry)]
 

@@ -137,7 +137,7 @@ class LateJoin:
         self._talk = Talk()
 
     def start(self) -> LatePosition:
-        """Nobody has a map, and nobody needs one."""
+        """Return the initial state: nobody has a map, and nobody needs one."""
         self._talk = Talk()
         return self._captured((0,) * len(self._scripts))
 
@@ -149,7 +149,7 @@ class LateJoin:
         return (*(script[place] for script, place in scripts if place < len(script)), *_ON_TIME)
 
     def after(self, state: LatePosition, move: Said) -> LatePosition:
-        """All after the move, or how they differ."""
+        """Return all states after the move, or how they differ."""
         assert not isinstance(state, JoinDifference)
         talk = self._talk
         places, talk.now_ns, (authority, joiner), (talk.owner.maps, talk.asker.asked, talk.asker.sent) = state

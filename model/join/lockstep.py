@@ -191,7 +191,7 @@ def enters(epoch: int) -> JoinMove:
 
 
 def declares(stream: int, domain: ClockDomain) -> JoinMove:
-    """It becomes known by which clock a stream is."""
+    """Set the clock of a stream."""
 
     def make(pair: JoinPair) -> Answers:
         pair.world.declare_clock(stream, domain, pair.now_ns)
@@ -380,7 +380,7 @@ class JoinLockstep:
         return steps
 
     def after(self, state: JoinPosition, step: ScriptStep) -> JoinPosition:
-        """Both after the move, or where they part."""
+        """Return both states after the move, or where they differ."""
         assert isinstance(state, JoinState)
         self._restore(state)
         reason = self._made(self._pair, step.move)
@@ -401,13 +401,14 @@ class JoinLockstep:
 
     @property
     def properties(self) -> tuple[Always[JoinPosition], ...]:
-        """That they do not part; what came out where nothing more comes is kept in `outcomes`."""
+        """Return the property that both stay alike; `outcomes` keeps the output of each final state."""
         if not self._keeps_outcomes:
             return (Always("lockstep", _parted),)
         return Always("lockstep", _parted), Always("outcomes", self._keep)
 
     def walk(self, turn: int) -> tuple[list[ScriptStep], list[JoinEntry], str | None]:
-        """One run without a restore, so that what `restore` computes anew may drift; its moves, journal, difference.
+        """Walk one run without a restore, so that what `restore` computes anew may drift; return moves, journal,
+        difference.
 
         Parameters
         ----------

@@ -134,7 +134,7 @@ class BarrierReference:
         return True
 
     def declare_clock(self, stream: int, clock: str) -> None:
-        """It becomes known by which clock a stream's times are."""
+        """Set the clock of a stream's times."""
         self.known = self.known._replace(clocks=_with(self.known.clocks, stream, clock))
 
     # The inputs (sections 4, 8.2; rules 27, 31).

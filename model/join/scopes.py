@@ -230,7 +230,7 @@ def done(*outs: int) -> Script:
 
 
 def _each(move: Callable[..., JoinMove], stream: int, by: str, *values: int | tuple[int | None, int] | None) -> Script:
-    """One move after another of a stream; a pair is a value with its epoch."""
+    """Return the moves of a stream one after another; a pair is a value with its epoch."""
     return tuple(move(stream, by, *(value if isinstance(value, tuple) else (value,))) for value in values)
 
 

@@ -143,7 +143,7 @@ STREAMS = (-1, 0, 1, MOST_32 - 1, MOST_32, True)
 
 
 def rules() -> Iterator[TableCase]:
-    """Every rule at the ends of its ranges, with each pair of parameters."""
+    """Return every rule at the ends of its ranges, with each pair of parameters."""
     for timed, bits in ((False, 32), (True, 64)):
         least = -(2 ** (bits - 1))
         offsets = (None, least, least + 1, -1, 0, -least - 1, -least, False)

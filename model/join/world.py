@@ -143,7 +143,7 @@ class JoinWorld:
                 barrier.process_time(frame.stream_id, frame.epoch, source, at_ns)  # type: ignore[attr-defined]
 
     def declare_clock(self, stream_id: int, domain: ClockDomain, now_ns: int) -> None:
-        """It becomes known by which clock a stream is."""
+        """Set the clock of a stream."""
         self.entries.append((now_ns, "clock", stream_id, domain.name))
         self.stage.barrier.declare_clock(stream_id, domain)
 
@@ -212,7 +212,7 @@ class JoinWorld:
         return outcome
 
     def run(self, now_ns: int) -> list[Joined | Skipped]:
-        """All attempts that may be, each ended at once; what became of them."""
+        """Carry out all attempts that are possible, each ended at once; return their results."""
         before = len(self.outcomes)
         while self.try_next(now_ns):
             self.end(now_ns)

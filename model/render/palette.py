@@ -57,7 +57,8 @@ INK, DIM, PAPER, LINE, GOOD, BAD = (PAGE[name][0] for name in ("ink", "dim", "pa
 
 
 def css(selector: str = ":root", dark: str = "", light: str = "") -> str:
-    """All of them as custom properties of CSS, ``--ink`` and ``--in-flight``, that follow the reader's preference.
+    """Return all of them as custom properties of CSS, ``--ink`` and ``--in-flight``, that follow the reader's
+    preference.
 
     Parameters
     ----------

@@ -181,7 +181,7 @@ class SpaceTime:
         return self._with(sorted(steps), arrows, marks)
 
     def _with(self, steps: Sequence[int], arrows: list[Arrow], marks: list[Mark]) -> SpaceTime:
-        """Of it these arrows and marks, at these steps, which become 0, 1, 2..."""
+        """Return it with these arrows and marks alone, at these steps, which become 0, 1, 2..."""
 
         def place(step: int | None) -> int | None:
             return None if step is None or step > steps[-1] else bisect_left(steps, step)
@@ -339,7 +339,7 @@ class _Layout:
 
 
 def _checkpoint_of(message: object) -> int | None:
-    """Of a barrier: one may be sent aligned and taken unaligned."""
+    """Return the checkpoint of a barrier: it may be sent aligned and received unaligned."""
     return getattr(message, "checkpoint_id", None) if kind_of(message) == "CheckpointBarrier" else None
 
 

@@ -28,7 +28,7 @@ def content(checkpoint_id: int) -> TaskSnapshot:
 
 
 def part(checkpoint_id: int) -> StoredSnapshot:
-    """Its entry in the manifest."""
+    """Return its entry in the manifest."""
     return files_of(content(checkpoint_id))[0]
 
 
@@ -65,12 +65,12 @@ class Right(NamedTuple):
         return tuple(i for i in reversed(others) if i < self.highest or states[i] != "empty")
 
     def removed(self, ids: Sequence[int]) -> Right:
-        """Without what is in these; the folder of the highest stays."""
+        """Return the state without the content of these; the folder of the highest stays."""
         kept = [(i, state) for i, state in self.folders if i not in ids or i == self.highest]
         return Right(tuple((i, "empty" if i in ids else state) for i, state in kept), self.attempts)
 
     def carried_out(self, verb: str, number: int) -> tuple[Right, object]:
-        """After a call, and its answer: a value, or the kind of an error."""
+        """Return the state after a call, and its answer: a value, or the kind of an error."""
         under_way = dict(self.attempts)
         if verb == "retain":
             older = self.complete[number:]
@@ -149,7 +149,7 @@ def _loaded(store: SnapshotStore, checkpoint_id: int) -> object:
 
 
 def seen(store: SnapshotStore) -> tuple[object, ...]:
-    """All that can be asked without changing anything that matters."""
+    """Return all answers of calls that change nothing that matters."""
     loaded = []
     for checkpoint_id in range(1, MOST_ID + 1):
         found = _answer(partial(_loaded, store, checkpoint_id))
@@ -169,7 +169,7 @@ class StoreCalls:
         self._seen: dict[tuple[str, int], tuple[object, ...]] = {}
 
     def start(self) -> CallState:
-        """Nothing is there."""
+        """Return the initial state: an empty store."""
         disk = Direct(EMPTY)
         store = DirectoryStore(PATH, disk.port)
         memory = MemoryStore()
@@ -181,11 +181,11 @@ class StoreCalls:
         )
 
     def moves(self, state: CallState) -> Sequence[StoreCall]:
-        """Every call; none once something is wrong."""
+        """Return every call; none once something is wrong."""
         return () if state[3] else MOVES
 
     def after(self, state: CallState, move: StoreCall) -> CallState:
-        """Of all three; and whether they agree."""
+        """Return the states of all three, and whether they agree."""
         right, due = self.rights.values[state[0]].carried_out(move.verb, move.number)
         memory = _memory(self.memories.values[state[1]])
         tree, captured = self.directories.values[state[2]]

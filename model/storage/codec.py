@@ -714,7 +714,7 @@ def _all_damaged() -> str | None:
 
 
 def _retained() -> str | None:
-    """Of four the newest is damaged, and the second: two that are whole are kept, and whatever is newer."""
+    """Damage the newest and the second of four: two whole ones are kept, and whatever is newer."""
     for looks in (False, True):
         disk = _stored(4).disk
         for checkpoint_id in (2, 4):
@@ -773,11 +773,11 @@ class Cases:
         self._found: dict[str, str] = {}
 
     def start(self) -> tuple[str, str]:
-        """Nothing is asked yet."""
+        """Return the initial state."""
         return "", ""
 
     def moves(self, state: tuple[str, str]) -> Sequence[str]:
-        """Each case, from the start."""
+        """Return each case, from the start."""
         return () if state[0] else tuple(self.cases)
 
     def after(self, state: tuple[str, str], move: str) -> tuple[str, str]:

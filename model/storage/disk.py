@@ -50,7 +50,7 @@ KINDS = (NotAFileError, FileNotFoundError, FileExistsError, NotADirectoryError, 
 
 
 def cases() -> Iterator[tuple[str, Callable[[], str | None]]]:
-    """Each with a name, and with why disk and model differ, or None."""
+    """Yield each case with a name, and with why disk and model differ, or None."""
     calls = [FileCall(verb, thing) for thing in THINGS for verb in VERBS]
     calls += [FileCall("read", thing, most) for thing in THINGS for most in READ_BYTES]
     calls += [FileCall("rename", path, to) for path, to in RENAMED]
@@ -86,7 +86,7 @@ def _differs(call: FileCall) -> str | None:
 
 
 def _make(root: Path, call: FileCall) -> None:
-    """By other calls than those that are asked."""
+    """Make it by calls other than those under test."""
     path = root / call.path
     if call.verb == "link":
         path.symlink_to(root / str(call.argument))
@@ -124,7 +124,7 @@ def _answer(files: FilesPort | RealFiles, call: FileCall, root: str) -> str:
 
 
 def _left(root: Path) -> dict[str, bytes | str | None]:
-    """All below a folder: the bytes of files, where links lead, and nothing of folders."""
+    """Return all below a folder: the bytes of files, the targets of links, nothing of folders."""
     found: dict[str, bytes | str | None] = {}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
@@ -226,7 +226,7 @@ def _second_name() -> str | None:
 
 
 def _reopened() -> str | None:
-    """It is emptied for neither, and may be read."""
+    """Check that neither reopens it as an empty file, and that it may be read."""
     with TemporaryDirectory() as name:
         one, other = Path(name) / "one", Path(name) / "other"
         one.write_bytes(b"a")

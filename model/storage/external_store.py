@@ -43,7 +43,7 @@ def parts_of(checkpoint_id: int, parts: int) -> dict[str, bytes]:
 
 
 class ExternalCode:
-    """Another's store, as `model.storage.world` uses it.
+    """Adapts an external store to `model.storage.world`.
 
     Parameters
     ----------

@@ -288,7 +288,7 @@ def _renumbered(node: FileNode, order: dict[int, int]) -> FileNode:
 
 
 def after_crash(tree: Tree) -> tuple[Tree, ...]:
-    """Every file system that a crash may leave, each once: all that is in it is kept."""
+    """Return every file system that a crash may leave, each once: all that is in it is kept."""
     places = [
         (at, turn) for at, node in enumerate(tree) if isinstance(node, Folder) for turn in range(len(node.changes))
     ]

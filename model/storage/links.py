@@ -23,7 +23,7 @@ ELSEWHERE = "elsewhere"
 
 
 def cases() -> Iterator[tuple[str, Callable[[], str | None]]]:
-    """Each with a name, and with why it is not so, or None."""
+    """Yield each case with a name, and with why it does not hold, or None."""
     for folder in FOLDERS:
         yield f"a link in place of checkpoint-{COMPLETE}{folder}", partial(_complete, folder)
         for does in REFUSED:
@@ -31,7 +31,7 @@ def cases() -> Iterator[tuple[str, Callable[[], str | None]]]:
 
 
 def _below(disk: Direct, folder: str) -> dict[str, object]:
-    """All names in a folder, with the bytes of files."""
+    """Return all names in a folder, with the bytes of files."""
     found: dict[str, object] = {}
     for name in disk.port.names(folder):
         path = f"{folder}/{name}"

@@ -101,7 +101,7 @@ def _explored(name: str, system: System[S, M], properties: Sequence[Property[S, 
 
 
 def one(*work: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """One process that does this."""
+    """Return one process that does this."""
     return (("writer", ("open", *work)),)
 
 

@@ -80,7 +80,7 @@ class ConformanceCase:
 
 
 def cases(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[ConformanceCase]:
-    """Every case for an aligner: aligned, and if it goes unaligned, in every other mode.
+    """Return every case for an aligner: aligned, and in every other mode if it goes unaligned.
 
     A case that needs what the class does not declare (`model.checkpoint.capabilities`) is among them, to be skipped.
 
@@ -153,12 +153,14 @@ def _components(kind: type, protocol: str) -> Components:
 
 
 def _worlds(scope: str) -> Iterable[Scope]:
-    """Whole dataflows, and the kept scripted cases of them."""
+    """Return whole dataflows, and their kept scripted cases."""
     return (each for each in SCOPES[scope]() if each not in GATES)
 
 
 def _gates(scope: str) -> Iterable[Scope]:
-    """One gate alone, compared with the table of its protocol: those of the scope, and all that do not take long."""
+    """Return scopes of one gate alone, compared with the table of its protocol: those of the scope, and all short
+    ones.
+    """
     inside = list(SCOPES[scope]())
     return (each for each in GATES if each in inside or not each.slow)
 

@@ -72,7 +72,7 @@ ABORTED: dict[str, dict[str, object]] = {
 def _worlds(
     topology: str, modes: Sequence[str] = MODES, faults: Sequence[str] = tuple(FAULTS), **extent: object
 ) -> Iterator[WorldScope]:
-    """One scope a mode and fault."""
+    """Return one scope a mode and fault."""
     words = ", ".join(f"{name} {value}".replace("_", " ") for name, value in extent.items())
     for mode, fault in product(modes, faults):
         bounds = Bounds(topology, mode=mode, **{**extent, **(FAULTS | COMBINED | ABORTED)[fault]})  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ def _worlds(
 
 
 def tiny() -> Iterator[Scope]:
-    """One checkpoint, one event a source."""
+    """Return the scopes of one checkpoint and one event a source."""
     for topology in (CHAIN, PAIR, JOIN):
         yield from _worlds(topology, events=1, checkpoints=1)
     yield from _worlds(JOIN, events=1, checkpoints=1, capacity=1, faults=("no fault",))
@@ -172,7 +172,7 @@ def _aborted() -> Iterator[WorldScope]:
 
 
 def full() -> Iterator[Scope]:
-    """Every connected dataflow of up to four operators, two checkpoints, two events a source, and one fault."""
+    """Return every connected dataflow of up to four operators, two checkpoints, two events a source, and one fault."""
     for operators in (2, 3, 4):
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, events=2, checkpoints=2)
@@ -194,7 +194,7 @@ SCOPES: dict[str, Callable[[], Iterator[Scope]]] = {"tiny": tiny, "small": small
 
 
 def connected_dataflows(operators: int) -> Iterator[str]:
-    """Every connected dataflow of so many operators, one of each form.
+    """Return every connected dataflow of this many operators, one of each form.
 
     >>> list(connected_dataflows(3))
     ['a->s b->s', 'a->m m->s', 'a->s a->t', 'a->m a->s m->s']
