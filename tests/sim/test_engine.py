@@ -19,16 +19,17 @@ from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import SHORT, Entry, TaskHistory, entry_count
 from barrierlab.sim import load, run
 from barrierlab.sim.checkpoint.engine import Engine
-from barrierlab.sim.core.clock import Clock, Timer
+from barrierlab.sim.core.clock import Clock
 from tests.sim.support import SKEWED, scenario, toml, with_changes
 from tests.sim.test_determinism import BUSY
 
 
 def test_a_timer_can_be_armed_again_and_again() -> None:
     """SimPy would have changed what an event is inside, and services would never end, or end twice."""
-    env = simpy.Environment(initial_time=0)
+    clock = Clock()
+    env = clock.env
     fired: list[int] = []
-    timer = Timer(env, lambda _: fired.append(env.now))
+    timer = clock.own_timer(lambda _: fired.append(env.now))
     for delay in (5, 0, 7, 7):
         timer.start(delay)
         env.run()
@@ -37,7 +38,8 @@ def test_a_timer_can_be_armed_again_and_again() -> None:
 
 def test_a_timer_arms_itself_from_its_own_call() -> None:
     """The flush timer would stop after its first tick."""
-    env = simpy.Environment(initial_time=0)
+    clock = Clock()
+    env = clock.env
     fired: list[int] = []
 
     def tick(_: object) -> None:
@@ -45,7 +47,7 @@ def test_a_timer_arms_itself_from_its_own_call() -> None:
         if len(fired) < 4:
             timer.start(10)
 
-    timer = Timer(env, tick)
+    timer = clock.own_timer(tick)
     timer.start(3)
     env.run()
     assert fired == [3, 13, 23, 33]
@@ -53,34 +55,41 @@ def test_a_timer_arms_itself_from_its_own_call() -> None:
 
 def test_equal_times_keep_the_order_of_their_causes() -> None:
     """Events of one moment would happen in another order on another machine."""
-    env = simpy.Environment(initial_time=0)
+    clock = Clock()
+    env = clock.env
     fired: list[str] = []
-    timers = {name: Timer(env, lambda _, name=name: fired.append(name)) for name in "abc"}
+    timers = {name: clock.own_timer(lambda _, name=name: fired.append(name)) for name in "abc"}
     for name in "cab":
         timers[name].start(5)
     env.run()
     assert fired == ["c", "a", "b"]
 
 
-def test_the_step_that_is_written_out_is_that_of_simpy() -> None:
-    """The clock would call in another order, or at other times, than the queue of SimPy says."""
+@pytest.mark.parametrize("seed", range(8))
+def test_calls_come_in_the_order_of_simpy(seed: int) -> None:
+    """The clock would call in another order, or at other times, than SimPy calls events of their own."""
 
-    def called(step: Callable[[Clock, Any], None]) -> list[tuple[str, int]]:
-        clock, calls = Clock(), list[tuple[str, int]]()
-        env: Any = clock._env
+    def called(run: Callable[[], object], env: Any, after: Callable[[int, Callable[[], None]], None]) -> list[Any]:
+        calls, chance = list[tuple[int, int]](), random.Random(seed)
 
-        def again(name: str, delays: list[int]) -> None:
-            calls.append((name, env.now))
-            if delays:
-                clock.after(delays[0], partial(again, name, delays[1:]))
+        def call(number: int) -> None:
+            calls.append((number, env.now))
+            if len(calls) < 400:
+                for one_more in range(chance.choice((1, 1, 1, 2, 3))):
+                    after(chance.choice((0, 1, 1, 3)), partial(call, number + 1 + one_more))
 
-        for name, delays in (("a", [3, 0, 4]), ("b", [3, 4, 0]), ("c", [7])):
-            again(name, delays)
-        while clock.next_ns() < inf:
-            step(clock, env)
+        for number in range(seed + 1):  # a single one arms itself, several are due together
+            after(number // 3, partial(call, number))
+        run()
         return calls
 
-    assert called(lambda clock, env: clock.step()) == called(lambda clock, env: env.step())
+    clock, stepped, env = Clock(), Clock(), simpy.Environment(initial_time=0)
+    own = called(clock.run, clock.env, clock.after)
+    of_simpy = called(stepped.env.run, stepped.env, stepped.after)
+    plain = called(env.run, env, lambda delay, action: env.timeout(delay).callbacks.append(lambda _: action()))
+    assert len(plain) >= 400
+    assert own == plain
+    assert of_simpy == plain
 
 
 def test_the_pinned_simpy_is_the_one_that_this_was_tested_with() -> None:
