@@ -190,7 +190,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         self._outputs, self.output_names = outputs, output_names
         self._pools: list[BufferPool] = []
         self._spans = False
-        self._timer, self._attempt, self._ends_ns = self.clock.own_timer(self._served), self.clock.attempt, 0
+        self._timer, self._attempt, self._ends_ns = self.clock.service_timer(self), self.clock.attempt, 0
         # Whether there has been nothing but events since all else was asked for: of those only another event can
         # come next, and nothing else need be asked before it. A call may change it: a type checker is not to know.
         self._calm: Any = False
@@ -232,13 +232,12 @@ class TaskNode(Runnable, Generic[SomeTask]):
     def attach_lanes(self, outputs: list[Lane | None], inputs: list[Lane]) -> None:
         """Let the node run by `go`; without `inputs` it asks its gates, or is a source."""
         self._is_direct, self._lanes, self._lanes_in = True, outputs, inputs
-        self._timer = self.clock.own_timer(self.go)
 
     def run(self) -> None:
         """Do all that can be done now."""
         if not self.serving and not self.stalled:
             if self._is_direct:
-                self.go()
+                self.go(False)
             else:
                 self.run_on(False)
 
@@ -246,25 +245,21 @@ class TaskNode(Runnable, Generic[SomeTask]):
         """Do all that can be done now, whatever that is; `continues`: as part of the move that goes on."""
         raise NotImplementedError
 
-    def go(self, fired: object = None) -> None:
+    def go(self, served: bool) -> None:
         """Do all that can be done now: while nothing but events is under way, the same moves as `run_on`, at once.
 
         A channel's `push` and `take`, its reader, and the wake of the node at its other end are written out here,
         since a simulation spends most of its time in them.
-
-        Parameters
-        ----------
-        fired : object
-            Not None if a service ends by this.
         """
         clock = self.clock
-        if fired is not None:
+        if served:
             if clock.attempt != self._attempt:
                 return
             clock.now = self._ends_ns
             self.serving = False
-            if self.stalled:
+            if self.stalled or not self._is_direct:
                 self.enter(IDLE)
+                self.run_on(False)  # at once: whenever the time moves, nobody else is listed
                 return
         task: Task = self.task
         now, outbox, entries, me, continues = clock.now, task.outbox, self.entries, self.name, False
@@ -310,11 +305,11 @@ class TaskNode(Runnable, Generic[SomeTask]):
                 if not other.listed and not other.serving:
                     other.listed = True
                     clock.ready.append(other)
-                if queue:
-                    line.rotate(-1)
-                else:
+                if not queue:
                     line.popleft()
                     listed[index] = False
+                elif len(line) > 1:
+                    line.rotate(-1)
                 entries.append((stamp, "pass", me, name, message))
                 self.work_ns += self._service()
                 size_bytes: int = message.size_bytes
@@ -429,19 +424,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         """The work to begin a part is done, which took so much longer than it would alone."""
         self.metrics.begins(self.name, self._begun_id, longer_ns)
         self._ends_ns += longer_ns
-        if self._is_direct:
-            self.go(self)
-        else:
-            self._served(self)
-
-    def _served(self, _: object) -> None:
-        clock = self.clock
-        if clock.attempt != self._attempt:
-            return
-        clock.now = self._ends_ns
-        self.serving = False
-        self.enter(IDLE)
-        self.run_on(False)  # at once: whenever the time moves, nobody else is listed
+        self.go(True)
 
     def _outputs_available(self) -> bool:
         for pool in self._pools:  # asked before every message: a loop costs half of all() over a generator

@@ -32,21 +32,24 @@ class Timer:
     To SimPy an event is what has `callbacks`, and what has not failed; that one may be scheduled again, and what
     `schedule` puts into the queue, are inside matters of SimPy 4.1, kept in this module alone and held by a test.
 
-    Attributes
+    Parameters
     ----------
-    fire : callable
+    clock : Clock
+    fire : callable or None
         Called with the timer each time it fires.
+    node : Runnable or None
+        Whose service ends each time it fires.
     """
 
-    __slots__ = ("_clock", "_follower", "_ids", "_ok", "_queue", "_value", "callbacks", "fire")
+    __slots__ = ("_clock", "_fire", "_follower", "_ids", "_node", "_ok", "_queue", "_value", "callbacks")
 
-    def __init__(self, clock: Clock, fire: Callable[[Any], None]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, fire: Callable[[Any], None] | None, node: Runnable | None = None) -> None:
+        self._clock, self._node = clock, node
         self._queue: list[Any] = clock.env._queue
         self._ids: Iterator[Any] = clock.env._eid
         self._ok, self._value = True, None
         self._follower: Timer | None = None
-        self.fire = fire
+        self._fire = fire
         self.callbacks: list[Callable[[Any], None]] | None = None
 
     def start(self, delay_ns: int) -> None:
@@ -71,7 +74,11 @@ class Timer:
         follower, self._follower = self._follower, None
         if self is self._clock.last:
             self._clock.last = None  # what is armed from here on stands behind all that is in the queue
-        self.fire(self)
+        node = self._node
+        if node is not None:
+            node.go(True)
+        elif self._fire is not None:
+            self._fire(self)
         return follower
 
 
@@ -94,6 +101,10 @@ class Runnable:
 
     def run(self) -> None:
         """Do all that can be done now."""
+        raise NotImplementedError
+
+    def go(self, served: bool) -> None:
+        """Do all that can be done now; `served`: a service ends by this."""
         raise NotImplementedError
 
 
@@ -142,6 +153,10 @@ class Clock:
     def own_timer(self, fire: Callable[[object], None]) -> Timer:
         """Return a timer of one who sets `now` himself, and asks himself whether the attempt lasts: a call less."""
         return Timer(self, fire)
+
+    def service_timer(self, node: Runnable) -> Timer:
+        """Return a timer that ends the services of `node`, which sets `now` itself as well."""
+        return Timer(self, None, node)
 
     def _firing(self, action: Callable[[], None], attempt: int | None) -> Callable[[object], None]:
         env = self.env

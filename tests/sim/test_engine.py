@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Callable
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import Any
 
