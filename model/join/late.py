@@ -1,15 +1,16 @@
 """The owner of maps and who asks for them, beside their reference: in every order, with every loss and delay.
 
-What the authority says may be lost or come late: the joiner hears whatever a script lets it hear, whenever.
+What the authority says may be lost or come late: the joiner hears whatever a script lets it hear, whenever. Source:
+merge-map-join-barrier, sections 10.1 and 10.3; defects J-13 and J-23.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from barrierlab.impl.errors import ContractError
+from barrierlab.impl.errors import MergeMapError
 from barrierlab.impl.join import (
     ClockDomain,
     MergeMap,
@@ -23,215 +24,186 @@ from barrierlab.impl.join import (
     TimestampMergeMapRequest,
     TimestampMergeRule,
 )
-from barrierlab.model.checkpoint.check import Outcome, outcome_of
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, Reference, RefusedError, Under, stimulus
 from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.explore.checker import Always, explore
-from barrierlab.model.join.lockstep import Answers, JoinDifference
-from barrierlab.model.join.reference import REFUSED, AuthorityReference, JoinerReference
 
 INTERVAL_NS, MOST_REQUESTS, OUT = 2, 3, 9
+ON_TIME = stimulus("announce_again"), stimulus("ask_again")
+"""The authority looks at the clock, or the joiner does."""
+Script = Sequence[CallStimulus]
 
 
-class Talk:
-    """An authority and a joiner, each beside its reference, and the time for all."""
-
-    def __init__(self) -> None:
-        self.authority, self.owner = MergeMapAuthority(INTERVAL_NS), AuthorityReference(INTERVAL_NS)
-        self.joiner = MergeMapJoiner(SequenceMergeMapRequest, OUT, INTERVAL_NS, MOST_REQUESTS)
-        self.asker = JoinerReference("sequence", OUT, INTERVAL_NS, MOST_REQUESTS)
-        self.now_ns = 0
+def _kind(said: MergeMap | MergeMapRequest) -> str:
+    return "sequence" if isinstance(said, SequenceMergeMapAnnounce | SequenceMergeMapRequest) else "timestamp"
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Something that happens: its line of text, the script that it is of, and how it is made."""
+class LateJoinReference(Reference):
+    """An authority and a joiner as the document has them, and what may still happen of some scripts.
 
-    text: str
-    make: Callable[[Talk], Answers]
-    script: int | None = None
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def _kind(merge_map: MergeMap) -> str:
-    return "sequence" if isinstance(merge_map, SequenceMergeMapAnnounce) else "timestamp"
-
-
-def _text(merge_map: MergeMap) -> str:
-    return f"the {_kind(merge_map)} map of {merge_map.out_stream_id}, epoch {merge_map.epoch}"
-
-
-def publishes(merge_map: MergeMap) -> Said:
-    """The owner has a map."""
-
-    def make(talk: Talk) -> Answers:
-        kind, out, epoch = _kind(merge_map), merge_map.out_stream_id, merge_map.epoch
-        meant = talk.owner.publish(kind, out, epoch, merge_map, talk.now_ns)
-        try:
-            return talk.authority.publish(merge_map, talk.now_ns), meant
-        except ContractError:
-            return REFUSED, meant
-
-    return Said(f"publishes {_text(merge_map)}", make)
-
-
-def requests(request: MergeMapRequest) -> Said:
-    """A request comes to the authority."""
-    kind = "sequence" if isinstance(request, SequenceMergeMapRequest) else "timestamp"
-
-    def make(talk: Talk) -> Answers:
-        return talk.authority.on_request(request), talk.owner.on_request(kind, request.out_stream_id)
-
-    return Said(f"requests {request}", make)
-
-
-def needs(epoch: int) -> Said:
-    """The joiner needs a map of this epoch, or a newer one."""
-
-    def make(talk: Talk) -> Answers:
-        request = talk.joiner.start(epoch, talk.now_ns)
-        return request, SequenceMergeMapRequest(OUT, talk.asker.start(epoch, talk.now_ns))
-
-    return Said(f"needs epoch {epoch}", make)
-
-
-def hears(merge_map: MergeMap) -> Said:
-    """An announce comes to the joiner."""
-
-    def make(talk: Talk) -> Answers:
-        heard = talk.asker.heard(_kind(merge_map), merge_map.out_stream_id, merge_map.epoch)
-        return talk.joiner.heard(merge_map), heard
-
-    return Said(f"hears {_text(merge_map)}", make)
-
-
-def time(now_ns: int) -> Said:
-    """The clock is there."""
-
-    def make(talk: Talk) -> Answers:
-        talk.now_ns = now_ns
-        return None, None
-
-    return Said(f"time {now_ns}", make)
-
-
-def _authority_on_time(talk: Talk) -> Answers:
-    return talk.authority.on_time(talk.now_ns), talk.owner.on_time(talk.now_ns)
-
-
-def _joiner_on_time(talk: Talk) -> Answers:
-    epoch = talk.asker.on_time(talk.now_ns)
-    return talk.joiner.on_time(talk.now_ns), None if epoch is None else SequenceMergeMapRequest(OUT, epoch)
-
-
-_ON_TIME = (Said("the authority looks at the clock", _authority_on_time), Said("the joiner does", _joiner_on_time))
-LatePosition = tuple[tuple[int, ...], int, Any, Any] | JoinDifference
-
-
-class LateJoin:
-    """The scripts in every order, and both looking at the clock between any two moves."""
-
-    def __init__(self, scripts: Sequence[Sequence[Said]]) -> None:
-        self._scripts = [[Said(each.text, each.make, n) for each in script] for n, script in enumerate(scripts)]
-        self._talk = Talk()
-
-    def start(self) -> LatePosition:
-        """Return the initial state: nobody has a map, and nobody needs one."""
-        self._talk = Talk()
-        return self._captured((0,) * len(self._scripts))
-
-    def moves(self, state: LatePosition) -> Sequence[Said]:
-        """The next of each script, and the clock."""
-        if isinstance(state, JoinDifference):
-            return ()
-        scripts = zip(self._scripts, state[0], strict=True)
-        return (*(script[place] for script, place in scripts if place < len(script)), *_ON_TIME)
-
-    def after(self, state: LatePosition, move: Said) -> LatePosition:
-        """Return all states after the move, or how they differ."""
-        assert not isinstance(state, JoinDifference)
-        talk = self._talk
-        places, talk.now_ns, (authority, joiner), (talk.owner.maps, talk.asker.asked, talk.asker.sent) = state
-        talk.authority.restore(authority)
-        talk.joiner.restore(joiner)
-        try:
-            found, meant = move.make(talk)
-            if found == meant:
-                found, meant = self._answers()
-        except Exception as error:  # whatever the code under test raises is what is wrong with it
-            return JoinDifference(f"{move}: raises {type(error).__name__}: {error}")
-        if found != meant:
-            return JoinDifference(f"{move}: the code answers {found}, the document {meant}")
-        return self._captured(tuple(place + (number == move.script) for number, place in enumerate(places)))
-
-    def _answers(self) -> Answers:
-        """The answers to all that can be asked for nothing."""
-        talk = self._talk
-        joiner, asker = talk.joiner, talk.asker
-        found = talk.authority.next_deadline_ns(), joiner.next_deadline_ns(), joiner.is_waiting, joiner.requests
-        return found, (talk.owner.next_deadline_ns(), asker.next_deadline_ns(), asker.asked is not None, asker.sent)
-
-    def _captured(self, places: tuple[int, ...]) -> LatePosition:
-        talk = self._talk
-        code = talk.authority.capture(), talk.joiner.capture()
-        return places, talk.now_ns, code, (talk.owner.maps, talk.asker.asked, talk.asker.sent)
-
-
-@dataclass(frozen=True, slots=True)
-class LateJoinScope:
-    """An authority and a joiner, and what is said.
-
-    Attributes
-    ----------
-    of : str
-        What happens in it.
-    scripts : sequence of sequence of Said
-        What keeps its order.
+    The authority announces each map at intervals, and answers requests. The joiner asks at intervals, so often at
+    most, until it hears of a map that is no older than it needs.
     """
 
-    of: str
-    scripts: Sequence[Sequence[Said]]
-    protocol: str = "join"
+    fixed = ("scripts",)
+
+    def __init__(self, scripts: Sequence[Script]) -> None:
+        self.scripts = scripts
+        self.places = (0,) * len(scripts)
+        self.now_ns = 0
+        self.maps: dict[tuple[str, int], tuple[MergeMap, int]] = {}  # each with when it was last announced unasked
+        self.asked: tuple[int, int] | None = None  # epoch, and when it last was; None while nothing is needed
+        self.sent = 0
+
+    def stimuli(self) -> Script:
+        """The next of each script, and a look at the clock."""
+        scripts = zip(self.scripts, self.places, strict=True)
+        return *(script[place] for script, place in scripts if place < len(script)), *ON_TIME
+
+    def call(self, move: CallStimulus) -> tuple[str, ...]:
+        """Return in lines what a call comes to; its script has gone on."""
+        scripts = zip(self.scripts, self.places, strict=True)
+        self.places = tuple(place + (script[place : place + 1] == (move,)) for script, place in scripts)
+        return super().call(move)
+
+    def stands(self) -> tuple[str, ...]:
+        due_ns = min((at_ns + INTERVAL_NS for _, at_ns in self.maps.values()), default=None)
+        return (f"announces at {due_ns}, asks at {self._asks_ns()}: {self.asked is not None}, {self.sent}",)
+
+    def _asks_ns(self) -> int | None:
+        return None if self.asked is None or self.sent >= MOST_REQUESTS else self.asked[1] + INTERVAL_NS
+
+    def time(self, now_ns: int) -> None:
+        """The clock is there."""
+        self.now_ns = now_ns
+
+    def publish(self, said: MergeMap) -> tuple[str, ...]:
+        """The owner has a map: announced, unless the epoch of the map before says that it is no newer one."""
+        key = _kind(said), said.out_stream_id
+        if key in self.maps and said != self.maps[key][0] and said.epoch <= self.maps[key][0].epoch:
+            raise RefusedError("MergeMapError")
+        self.maps[key] = said, self.now_ns
+        return (str(said),)
+
+    def request(self, asks: MergeMapRequest) -> tuple[str, ...]:
+        """A request comes to the authority, which answers whatever its epoch."""
+        return tuple(str(said) for key, (said, _) in self.maps.items() if key == (_kind(asks), asks.out_stream_id))
+
+    def announce_again(self) -> tuple[str, ...]:
+        """Return what is announced again by now."""
+        due = [key for key, (_, at_ns) in self.maps.items() if self.now_ns >= at_ns + INTERVAL_NS]
+        self.maps |= {key: (self.maps[key][0], self.now_ns) for key in due}
+        return tuple(str(self.maps[key][0]) for key in due)
+
+    def need(self, epoch: int) -> tuple[str, ...]:
+        """The joiner needs a map of this epoch, or a newer one."""
+        self.asked, self.sent = (epoch, self.now_ns), 1
+        return (f"asks for epoch {epoch} of {OUT}",)
+
+    def ask_again(self) -> tuple[str, ...]:
+        """The request that is due, if one is."""
+        due_ns = self._asks_ns()
+        if self.asked is None or due_ns is None or self.now_ns < due_ns:
+            return ()
+        self.sent += 1
+        self.asked = self.asked[0], self.now_ns
+        return (f"asks for epoch {self.asked[0]} of {OUT}",)
+
+    def hear(self, said: MergeMap) -> tuple[str, ...]:
+        """An announce comes; whether it ends the asking."""
+        is_awaited = self.asked is not None and (_kind(said), said.out_stream_id) == ("sequence", OUT)
+        if self.asked is None or not is_awaited or said.epoch < self.asked[0]:
+            return ("False",)
+        self.asked = None
+        return ("True",)
+
+
+class LateJoinMachine(Under):
+    """A `MergeMapAuthority` and a `MergeMapJoiner`, with the verbs of `LateJoinReference`."""
+
+    refusals = (MergeMapError,)
+
+    def __init__(self, components: Components) -> None:
+        self.now_ns = 0
+        self.authority = MergeMapAuthority(INTERVAL_NS)
+        self.joiner = MergeMapJoiner(SequenceMergeMapRequest, OUT, INTERVAL_NS, MOST_REQUESTS)
 
     @property
-    def name(self) -> str:
-        """The name that a report gives it."""
-        return f"late join: {self.of}"
+    def machines(self) -> Sequence[object]:
+        """Both."""
+        return self.authority, self.joiner
 
-    def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Explore it; `components` are of no concern to joins."""
-        parted: Always[LatePosition] = Always("lockstep", lambda s: s.reason if isinstance(s, JoinDifference) else None)
-        return outcome_of(self.name, self.protocol, explore(LateJoin(self.scripts), (parted,)))
+    def capture(self) -> Hashable:
+        """The time, and what they give of themselves."""
+        return self.now_ns, self.authority.capture(), self.joiner.capture()
+
+    def restore(self, value: Any) -> None:
+        """Be as the machine was that gave `value`."""
+        self.now_ns, authority, joiner = value
+        self.authority.restore(authority)
+        self.joiner.restore(joiner)
+
+    def stands(self) -> tuple[str, ...]:
+        authority, joiner = self.authority, self.joiner
+        asks = f"asks at {joiner.next_deadline_ns()}: {joiner.is_waiting}, {joiner.requests}"
+        return (f"announces at {authority.next_deadline_ns()}, {asks}",)
+
+    def time(self, now_ns: int) -> None:
+        self.now_ns = now_ns
+
+    def publish(self, said: MergeMap) -> Iterable[str]:
+        return map(str, self.authority.publish(said, self.now_ns))
+
+    def request(self, asks: MergeMapRequest) -> Iterable[str]:
+        return map(str, self.authority.on_request(asks))
+
+    def announce_again(self) -> Iterable[str]:
+        return map(str, self.authority.on_time(self.now_ns))
+
+    def need(self, epoch: int) -> tuple[str, ...]:
+        return _asks(self.joiner.start(epoch, self.now_ns))
+
+    def ask_again(self) -> tuple[str, ...]:
+        return _asks(self.joiner.on_time(self.now_ns))
+
+    def hear(self, said: MergeMap) -> tuple[str, ...]:
+        return (str(self.joiner.heard(said)),)
+
+
+def _asks(request: MergeMapRequest | None) -> tuple[str, ...]:
+    if request is None:
+        return ()
+    kind = "" if type(request) is SequenceMergeMapRequest else f"{_kind(request)} map, "
+    return (f"asks for {kind}epoch {request.epoch} of {request.out_stream_id}",)
 
 
 def _map(epoch: int, out: int = OUT, offset: int = 0) -> SequenceMergeMapAnnounce:
     return SequenceMergeMapAnnounce(out, epoch, (SequenceMergeRule.at_offset(1, offset),))
 
 
+def _each(verb: str, *arguments: object) -> Script:
+    return tuple(stimulus(verb, each) for each in arguments)
+
+
+def _scope(name: str, states: int, *scripts: Script) -> ComponentScope:
+    """What is said in each script keeps its order."""
+    return ComponentScope(f"late join: {name}", states, LateJoinMachine, partial(LateJoinReference, scripts), "join")
+
+
 _TIMED = TimestampMergeMapAnnounce(OUT, 1, ClockDomain.MONOTONIC, (TimestampMergeRule.at_offset(1),))
 SCOPES = (
-    LateJoinScope(
+    _scope(
         "an authority",
-        (
-            (
-                publishes(_map(2)),
-                publishes(_map(2)),
-                publishes(_map(2, offset=1)),
-                publishes(_map(1)),
-                publishes(_map(3)),
-            ),
-            (publishes(_TIMED), publishes(_map(1, OUT + 1))),
-            (requests(SequenceMergeMapRequest(OUT, 7)), requests(TimestampMergeMapRequest(OUT, 0))),
-            (time(1), time(2), time(3), time(5)),
-        ),
+        7_080,
+        _each("publish", _map(2), _map(2), _map(2, offset=1), _map(1), _map(3)),
+        _each("publish", _TIMED, _map(1, OUT + 1)),
+        _each("request", SequenceMergeMapRequest(OUT, 7), TimestampMergeMapRequest(OUT, 0)),
+        _each("time", 1, 2, 3, 5),
     ),
-    LateJoinScope(
+    _scope(
         "a joiner",
-        (
-            (needs(0), needs(2)),
-            tuple(hears(each) for each in (_map(1, OUT + 1), _TIMED, _map(1), _map(2), _map(3))),
-            tuple(map(time, range(1, 8))),
-        ),
+        1_187,
+        _each("need", 0, 2),
+        _each("hear", _map(1, OUT + 1), _TIMED, _map(1), _map(2), _map(3)),
+        _each("time", *range(1, 8)),
     ),
 )

@@ -1,4 +1,4 @@
-"""A join by its document alone, as values: what a barrier answers, what a stage does, what lies in a ring, who asks.
+"""A join by its document alone, as values: what a barrier answers, what a stage does, what lies in a ring.
 
 It is the reference beside which `model.join.lockstep` explores the code of `impl.join`, of which nothing is imported
 here. Every answer is computed anew from the few values that the document names: no bound, no cursor that is the lesser
@@ -606,82 +606,3 @@ class JoinReference:
         """Return when `poll` may answer otherwise though nothing came."""
         out = self.next_out()
         return None if out is None or self.stage.attempt is not None else self.barrier.next_deadline_ns(out, now_ns)
-
-
-class AuthorityReference:
-    """The owner of maps (sections 10.1, 10.3; defects J-13, J-23): announces each at intervals, and answers requests.
-
-    Attributes
-    ----------
-    maps : tuple of ((str, int), (int, object, int))
-        Of each kind and output, in the order of the first announces: epoch, map, when it was last announced unasked.
-    """
-
-    def __init__(self, interval_ns: int) -> None:
-        self.interval_ns = interval_ns
-        self.maps: tuple[tuple[tuple[str, int], tuple[int, Any, int]], ...] = ()
-
-    def publish(self, kind: str, out: int, epoch: int, said: object, now_ns: int) -> tuple[object, ...] | str:
-        """The owner has a map: announced, unless the epoch of the map before says that it is no newer one."""
-        before = dict(self.maps).get((kind, out))
-        if before is not None and said != before[1] and epoch <= before[0]:
-            return REFUSED
-        self.maps = tuple({**dict(self.maps), (kind, out): (epoch, said, now_ns)}.items())
-        return (said,)
-
-    def on_request(self, kind: str, out: int) -> tuple[object, ...]:
-        """The answer to a request, whatever its epoch."""
-        return tuple(said for key, (_, said, _) in self.maps if key == (kind, out))
-
-    def on_time(self, now_ns: int) -> tuple[object, ...]:
-        """Return what is announced again by now."""
-        due = [key for key, (_, _, at_ns) in self.maps if now_ns >= at_ns + self.interval_ns]
-        self.maps = tuple((key, (e, said, now_ns if key in due else at)) for key, (e, said, at) in self.maps)
-        return tuple(said for key, (_, said, _) in self.maps if key in due)
-
-    def next_deadline_ns(self) -> int | None:
-        """Return when something is due next."""
-        return min((at_ns + self.interval_ns for _, (_, _, at_ns) in self.maps), default=None)
-
-
-class JoinerReference:
-    """The party that needs a map (section 10.3): asks at intervals, so often at most, until it hears of one no older.
-
-    Attributes
-    ----------
-    asked : tuple of int or None
-        Epoch that is asked for, and when it last was; None while nothing is needed.
-    sent : int
-        Requests for the map that was last needed.
-    """
-
-    def __init__(self, kind: str, out: int, interval_ns: int, most: int) -> None:
-        self.kind, self.out, self.interval_ns, self.most = kind, out, interval_ns, most
-        self.asked: tuple[int, int] | None = None
-        self.sent = 0
-
-    def start(self, epoch: int, now_ns: int) -> int:
-        """A map is needed; the epoch that the request names."""
-        self.asked, self.sent = (epoch, now_ns), 1
-        return epoch
-
-    def on_time(self, now_ns: int) -> int | None:
-        """The epoch of the request that is due, if one is."""
-        due_ns = self.next_deadline_ns()
-        if due_ns is None or now_ns < due_ns:
-            return None
-        assert self.asked is not None
-        self.sent += 1
-        self.asked = self.asked[0], now_ns
-        return self.asked[0]
-
-    def next_deadline_ns(self) -> int | None:
-        """Return when the next request is due."""
-        return None if self.asked is None or self.sent >= self.most else self.asked[1] + self.interval_ns
-
-    def heard(self, kind: str, out: int, epoch: int) -> bool:
-        """An announce comes; whether it ends the asking."""
-        if self.asked is None or (kind, out) != (self.kind, self.out) or epoch < self.asked[0]:
-            return False
-        self.asked = None
-        return True
