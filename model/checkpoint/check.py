@@ -10,10 +10,10 @@ need never happen; a state in which only faults can follow is not asked in a sco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import ClassVar, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.partial_order import Ample, can_be_planned, plans
@@ -161,7 +161,7 @@ class NamedScope:
     """A scope that is called after its protocol, its kind and what happens in it."""
 
     __slots__ = ()
-    kind: ClassVar[str] = ""
+    kind: str = ""
     of: str
     protocol: str
 
@@ -181,6 +181,55 @@ class NamedScope:
         why = found if isinstance(found, str) else found.reason
         its = BROKEN if wrong else verdict, why, made, made, monotonic() - begun, wrong
         return Outcome(self.name, self.protocol, *its)
+
+
+TriedCase = tuple[str, str | None]
+"""A case that was tried, and what is wrong with what it came to; None if nothing is."""
+
+
+def compared(cases: Iterable[tuple[str, object, object]]) -> Iterator[TriedCase]:
+    """Yield cases of which each has what the code answers, and what its document says."""
+    for tried, found, meant in cases:
+        yield tried, None if found == meant else f"the code answers {found!r}, the document {meant!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseScope(NamedScope):
+    """Cases that need no order.
+
+    Attributes
+    ----------
+    of : str
+        What they are of.
+    cases : callable
+        Tries them, one after another.
+    states : int
+        How many there are: the number moves when the meaning does.
+    invariant : str
+        What is broken where one is wrong.
+    """
+
+    of: str
+    cases: Callable[[], Iterator[TriedCase]]
+    states: int
+    protocol: str
+    kind: str = " table"
+    invariant: str = REFINES
+
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Try the cases until one is wrong; `components` are of no concern to them."""
+        begun, number, tried = monotonic(), 0, ""
+        try:
+            for number, (tried, wrong) in enumerate(self.cases(), 1):
+                if wrong is not None:
+                    violation = self.violation(1, f"{tried}: {wrong}", tried, invariant=self.invariant)
+                    return self.outcome(begun, number, violation)
+                if _left(seconds, begun) == 0.0:
+                    return self.outcome(begun, number, f"{number} cases were tried in {seconds:.0f} s", UNDECIDED)
+        except Exception as error:  # whatever the code under test raises is what is wrong with it
+            reason = f"the case behind {tried!r} raises {type(error).__name__}: {error}"
+            return self.outcome(begun, number, self.violation(1, reason, invariant=self.invariant))
+        return self.outcome(begun, number, "every case was tried")
 
 
 def outcome_of(

@@ -31,7 +31,7 @@ from barrierlab.impl.control import (
 from barrierlab.impl.control.outlets import TellSignal
 from barrierlab.impl.errors import ContractError, LimitError
 from barrierlab.impl.messages import MAX_U64, EndOfInput, Event, Watermark
-from barrierlab.model.checkpoint.check import NamedScope, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.check import CaseScope, NamedScope, Outcome, ScopeViolation, compared
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.control.operators import Batch
 from barrierlab.model.control.reference import SENT, Counted, ReferenceEffect, ReferenceHead, ReferenceProcessor
@@ -322,76 +322,51 @@ def call_of_head(chance: random.Random, reference: ReferenceHead | ReferenceProc
 # Wrong values.
 
 
-@dataclass(frozen=True)
-class Given:
-    """Values that something is made from.
-
-    Attributes
-    ----------
-    of : str
-    make : callable
-    error : type, optional
-        What it must be refused with; None: it must be taken.
-    """
-
-    of: str
-    make: Callable[[], object]
-    error: type[Exception] | None
+GivenCase = tuple[str, Callable[[], object], type[Exception] | None]
+"""Values that something is made from; what makes it; and what it must be refused with, or None: it must be taken."""
 
 
 def _processor_of(data: int, control: int, **options: object) -> ControlProcessor:
     return ControlProcessor("p", Batch("p"), data, control, **options)  # type: ignore[arg-type]
 
 
-def _given() -> Iterator[Given]:
+def _given() -> Iterator[GivenCase]:
     wrong: tuple[object, ...] = (-1, 1.0, float("nan"), True, "2")
     for kind in (IdentityAligner, CountingAligner):
         name = kind.__name__
-        yield Given(f"{name}: 1 upstream", partial(kind, 1, Carrier.DATA), None)
-        yield Given(f"{name}: no upstream", partial(kind, 0, Carrier.DATA), NoUpstreamsError)
+        yield (f"{name}: 1 upstream", partial(kind, 1, Carrier.DATA), None)
+        yield (f"{name}: no upstream", partial(kind, 0, Carrier.DATA), NoUpstreamsError)
         for value in wrong:
             made = partial(kind, value, Carrier.DATA)  # type: ignore[arg-type]
-            yield Given(f"{name}: {value!r} upstreams", made, LimitError)
-    yield Given("a processor: max_ahead 1", partial(_processor_of, 1, 1, max_ahead=1), None)
+            yield (f"{name}: {value!r} upstreams", made, LimitError)
+    yield ("a processor: max_ahead 1", partial(_processor_of, 1, 1, max_ahead=1), None)
     for value in (0, *wrong):
-        yield Given(f"a processor: max_ahead {value!r}", partial(_processor_of, 1, 1, max_ahead=value), LimitError)
+        yield (f"a processor: max_ahead {value!r}", partial(_processor_of, 1, 1, max_ahead=value), LimitError)
     for data, control in ((0, 1), (1, 0)):
         made_of = partial(_processor_of, data, control)
-        yield Given(f"a processor: {data} data, {control} control upstreams", made_of, NoUpstreamsError)
+        yield (f"a processor: {data} data, {control} control upstreams", made_of, NoUpstreamsError)
     equal = partial(_processor_of, equal_upstreams=True)
-    yield Given("a processor: 2 and 2 upstreams, to be equal", partial(equal, 2, 2), None)
-    yield Given("a processor: 2 and 1 upstreams", partial(_processor_of, 2, 1), None)
-    yield Given("a processor: 2 and 1 upstreams, to be equal", partial(equal, 2, 1), UnequalUpstreamsError)
+    yield ("a processor: 2 and 2 upstreams, to be equal", partial(equal, 2, 2), None)
+    yield ("a processor: 2 and 1 upstreams", partial(_processor_of, 2, 1), None)
+    yield ("a processor: 2 and 1 upstreams, to be equal", partial(equal, 2, 1), UnequalUpstreamsError)
     for value in (1, MAX_U64):
-        yield Given(f"barrier id {value}", partial(SYNC.with_id, value), None)
-        yield Given(f"an allocator from {value} on", BarrierIdAllocator(value).allocate, None)
+        yield (f"barrier id {value}", partial(SYNC.with_id, value), None)
+        yield (f"an allocator from {value} on", BarrierIdAllocator(value).allocate, None)
     for value in (0, MAX_U64 + 1, *wrong):
-        yield Given(f"barrier id {value!r}", partial(SYNC.with_id, value), BarrierIdError)  # type: ignore[arg-type]
+        yield (f"barrier id {value!r}", partial(SYNC.with_id, value), BarrierIdError)  # type: ignore[arg-type]
         allocate = BarrierIdAllocator(value).allocate  # type: ignore[arg-type]
-        yield Given(f"an allocator from {value!r} on", allocate, BarrierIdError)
+        yield (f"an allocator from {value!r} on", allocate, BarrierIdError)
 
 
-@dataclass(frozen=True)
-class ValuesScope(NamedScope):
-    """Everything that is made from numbers: the least, the greatest, and values that are none."""
-
-    kind = " values"
-    of: str = "taken and refused"
-    protocol: str = "control"
-
-    def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Make each; `components` are of no concern to control signals."""
-        begun, given = monotonic(), tuple(_given())
-        for each in given:
-            meant, found = "taken" if each.error is None else f"refused: {each.error.__name__}", "taken"
-            try:
-                each.make()
-            except Exception as error:  # whatever it raises
-                found = f"refused: {type(error).__name__}"
-            if found != meant:
-                reason = f"{each.of}: by its document it is {meant}, the machine says {found}"
-                return self.outcome(begun, len(given), self.violation(1, reason, each.of))
-        return self.outcome(begun, len(given), f"each of {len(given)} is taken or refused as it must be")
+def _values() -> Iterator[tuple[str, object, object]]:
+    """Everything that is made from numbers, from the least, the most and from what is none: taken, or refused."""
+    for of, make, error in _given():
+        found = "taken"
+        try:
+            make()
+        except Exception as raised:  # whatever it raises
+            found = f"refused: {type(raised).__name__}"
+        yield of, found, "taken" if error is None else f"refused: {error.__name__}"
 
 
 SCOPES = (
@@ -400,5 +375,5 @@ SCOPES = (
     ControlRunScope("data may pass", partial(processor, data=2, control=2, hold_data=False), call_of_processor),
     ControlRunScope("copies are counted", partial(processor, data=2, control=2, counted=True), call_of_processor),
     ControlRunScope("the head", head, call_of_head),
-    ValuesScope(),
+    CaseScope("taken and refused", lambda: compared(_values()), 44, "control", " values"),
 )

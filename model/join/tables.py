@@ -1,16 +1,14 @@
 """The cases that need no order of events: which maps and settings there are, and what bytes say.
 
-Each table has cases, and of each case what the document says; `JoinTable.check` lays the code of `impl.join` beside
-it. The schema is that of merge-map-join-barrier, section 15, with the framing of FIX Simple Binary Encoding 1.0; what
-a map may be is in sections 6.2 and 6.3 and protocol rule 28.
+Each table has cases, and of each case what the document says; the code of `impl.join` is laid beside it. The schema is
+that of merge-map-join-barrier, section 15, with the framing of FIX Simple Binary Encoding 1.0; what a map may be is in
+sections 6.2 and 6.3 and protocol rule 28.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
-from time import monotonic
 from typing import Any, NamedTuple
 
 from barrierlab.impl.errors import ContractError
@@ -36,8 +34,7 @@ from barrierlab.impl.join import (
     decode,
     encode,
 )
-from barrierlab.model.checkpoint.check import REFINES, NamedScope, Outcome
-from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.checkpoint.check import CaseScope, compared
 from barrierlab.model.join.reference import MOST, REFUSED
 
 TableCase = tuple[str, object, object]
@@ -447,42 +444,13 @@ def wire() -> Iterator[TableCase]:
             yield f"encode({kind.__name__}({out}, {epoch}))", encode(kind(out, epoch)), message(template, [out, epoch])
 
 
-@dataclass(frozen=True, slots=True)
-class JoinTable(NamedScope):
-    """Cases that need no order.
-
-    Attributes
-    ----------
-    of : str
-        What they are of.
-    cases : callable
-        Gives them, in order.
-    """
-
-    kind = " table"
-    of: str
-    cases: Callable[[], Iterator[TableCase]]
-    protocol: str = "join"
-
-    def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Try the cases until one is answered otherwise than the document says."""
-        begun, number = monotonic(), 0
-        try:
-            for number, (tried, found, meant) in enumerate(self.cases(), 1):
-                if found != meant:
-                    reason = f"{tried}: the code answers {found!r}, the document {meant!r}"
-                    return self._broken(begun, number, reason)
-        except Exception as error:  # whatever the code under test raises is what is wrong with it
-            return self._broken(begun, number, f"case {number + 1} raises {type(error).__name__}: {error}")
-        return self.outcome(begun, number, "every case was tried")
-
-    def _broken(self, begun: float, number: int, reason: str) -> Outcome:
-        return replace(self.outcome(begun, number, self.violation(1, reason)), why=f"{REFINES}: {reason}")
+def _table(of: str, cases: Callable[[], Iterator[TableCase]], states: int) -> CaseScope:
+    return CaseScope(of, lambda: compared(cases()), states, "join")
 
 
 TABLES = (
-    JoinTable("rules", rules),
-    JoinTable("maps", maps),
-    JoinTable("settings", settings),
-    JoinTable("messages", wire),
+    _table("rules", rules, 2_019),
+    _table("maps", maps, 113),
+    _table("settings", settings, 116),
+    _table("messages", wire, 523),
 )

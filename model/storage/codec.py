@@ -1,18 +1,16 @@
 """The bytes of a checkpoint, case by case: what is written, that it comes back, and that nothing else is read.
 
-Each case is one move of a small system, so that it is counted and named like any other run. The bytes stand here, as
-the formats describe them (`impl.storage.encoding`; `impl.storage.snapshot`: F-DCKP-006 and protocol rule 21): a change
-of both writer and reader is seen, too.
+The bytes stand here, as the formats describe them (`impl.storage.encoding`; `impl.storage.snapshot`: F-DCKP-006 and
+protocol rule 21): a change of both writer and reader is seen, too.
 """
 
 from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from hashlib import blake2b
-from itertools import starmap
 from struct import pack
 from typing import Any, NamedTuple
 
@@ -60,7 +58,7 @@ from barrierlab.impl.storage.snapshot import (
     snapshot_from,
 )
 from barrierlab.impl.storage.store import DirectoryStore, MemoryStore
-from barrierlab.model.explore.checker import Always
+from barrierlab.model.checkpoint.check import TriedCase
 from barrierlab.model.spec.messages import size_of as counted_size_of
 from barrierlab.model.storage.disk import cases as disk_cases
 from barrierlab.model.storage.files import EMPTY, Direct, FileCall
@@ -754,46 +752,21 @@ def _foreign() -> str | None:
     return None if store.highest_id() == 2**64 - 1 else f"the highest id is {store.highest_id()}"
 
 
-GROUPS: dict[str, Callable[[], Iterator[CodecCase]]] = {
+GROUPS: dict[str, Callable[[], Iterable[tuple[str, Callable[[], str | None]]]]] = {
     "values": _values,
     "files": _files,
     "manifests": _manifests,
     "limits": _taken,
     "damage": _damages,
-    "links": lambda: starmap(CodecCase, link_cases()),
-    "the disk of this machine": lambda: starmap(CodecCase, disk_cases()),
+    "links": link_cases,
+    "the disk of this machine": disk_cases,
 }
 
 
-class Cases:
-    """The system of a group: in its one state every case is a move, and leads to what is wrong with it."""
-
-    def __init__(self, group: str) -> None:
-        self.cases = {case.name: case for case in GROUPS[group]()}
-        self._found: dict[str, str] = {}
-
-    def start(self) -> tuple[str, str]:
-        """Return the initial state."""
-        return "", ""
-
-    def moves(self, state: tuple[str, str]) -> Sequence[str]:
-        """Return each case, from the start."""
-        return () if state[0] else tuple(self.cases)
-
-    def after(self, state: tuple[str, str], move: str) -> tuple[str, str]:
-        """The case, and what is wrong."""
-        if move not in self._found:  # asked once: how deep it is asked from may tell in what it says
-            try:
-                self._found[move] = self.cases[move].ask() or ""
-            except Exception as error:  # whatever the code under test does
-                self._found[move] = f"fails with {type(error).__name__}: {error}"
-        return move, self._found[move]
-
-    def broken(self, state: tuple[str, str]) -> str | None:
-        """Return what is wrong."""
-        return f"BYTES: {state[0]} {state[1]}" if state[1] else None
-
-
-def properties(system: Cases) -> list[Always[tuple[str, str]]]:
-    """Return what `model.explore.checker.explore` is to ask."""
-    return [Always("always", system.broken)]
+def tried(group: str) -> Iterator[TriedCase]:
+    """Ask every case of a group."""
+    for name, ask in GROUPS[group]():
+        try:
+            yield name, ask()
+        except Exception as error:  # whatever the code under test does
+            yield name, f"fails with {type(error).__name__}: {error}"

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from barrierlab.model.checkpoint.check import (
     MOST_STATES,
     NOT_REPEATABLE,
+    CaseScope,
     NamedScope,
     Outcome,
     ScopeViolation,
@@ -72,26 +74,9 @@ class CallsScope(NamedScope):
         return _explored(self.name, system, calls.properties(system), seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class BytesScope(NamedScope):
-    """The scope of what is stored, case by case.
-
-    Attributes
-    ----------
-    of : str
-        A name in `model.storage.codec.GROUPS`.
-    states : int
-    """
-
-    kind = " bytes"
-    of: str
-    states: int
-    protocol: str = "store"
-
-    def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Ask every case; `components` are of no concern to the store."""
-        system = codec.Cases(self.of)
-        return _explored(self.name, system, codec.properties(system), seconds)
+def _bytes(group: str, states: int) -> CaseScope:
+    """What is stored, case by case: a group of `model.storage.codec`."""
+    return CaseScope(group, partial(codec.tried, group), states, "store", " bytes", "BYTES")
 
 
 def _explored(name: str, system: System[S, M], properties: Sequence[Property[S, M]], seconds: float | None) -> Outcome:
@@ -140,12 +125,12 @@ WORLDS = (
     StoreScope("two writers retain", StoreBounds(beside(TAKE, "retain 1"), until="rename"), 14671),
 )
 BYTES = (
-    BytesScope("values", 92),
-    BytesScope("files", 18),
-    BytesScope("manifests", 4),
-    BytesScope("limits", 70),
-    BytesScope("damage", 9),
-    BytesScope("links", 17),
-    BytesScope("the disk of this machine", 204),
+    _bytes("values", 91),
+    _bytes("files", 17),
+    _bytes("manifests", 3),
+    _bytes("limits", 69),
+    _bytes("damage", 8),
+    _bytes("links", 16),
+    _bytes("the disk of this machine", 203),
 )
 SCOPES = (*WORLDS, CallsScope(150), *BYTES)

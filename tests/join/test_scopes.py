@@ -164,8 +164,8 @@ WRONG: list[tuple[str, type, str, Callable[..., Any], str, str]] = [
     ("join: frames of a time window", SlotRing, "_open_time", _nothing_there, "TABLE", "finish: the code answers"),
     ("join: output times that wait", JoinStage, "offer", _first_wanted, "TABLE", "the next output: the code answers"),
     ("join: output times in order", TimestampJoinBarrier, "strict", True, "TABLE", "ready(1): the code answers passed"),  # type: ignore[list-item]
-    ("late join: an authority", MergeMapAuthority, "on_time", _never_due, "TABLE", "the authority looks at the clock"),
-    ("late join: a joiner", MergeMapJoiner, "heard", _all_heard, "TABLE", "hears the sequence map of 10, epoch 1"),
+    ("late join: an authority", MergeMapAuthority, "on_time", _never_due, "MODEL", "announce_again: the model answers"),
+    ("late join: a joiner", MergeMapJoiner, "heard", _all_heard, "MODEL", "out_stream_id=10, epoch=1"),
 ]
 
 
@@ -183,7 +183,7 @@ def test_a_code_that_does_something_else_is_shown(
     lines = violation.trace.splitlines()
     assert lines[0] == f"# {name}."
     assert sum(line.startswith("> ") for line in lines) in (violation.steps, 0)
-    assert lines[-1] == f"! TABLE: {violation.reason}"
+    assert lines[-1] == f"! {'MODEL' if invariant == 'MODEL' else 'TABLE'}: {violation.reason}"
 
 
 def test_what_restore_computes_anew_may_not_drift(monkeypatch: pytest.MonkeyPatch) -> None:
