@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log10
 from statistics import fmean
 from typing import Any
@@ -44,8 +44,17 @@ def _mean(values: Sequence[tuple[float, float, str]]) -> tuple[float, str]:
     return mean, min(values, key=lambda each: abs(each[1] - mean))[2]
 
 
-def _range(values: Sequence[tuple[float, float, str]]) -> tuple[float, float]:
-    return min(y for _, y, _ in values), max(y for _, y, _ in values)
+def _means(
+    bench: Bench, variants: Iterable[tuple[float, Changes]], measure: str, size: float
+) -> tuple[list[tuple[float, float, str]], list[tuple[float | None, float | None]]]:
+    """Return a point for each place and its changes that have a value, and the least and the most over the seeds."""
+    points: list[tuple[float, float, str]] = []
+    bounds: list[tuple[float | None, float | None]] = []
+    for x, changes in variants:
+        if values := _by_seed(bench, changes, measure, size):
+            points.append((x, *_mean(values)))
+            bounds.append((min(y for _, y, _ in values), max(y for _, y, _ in values)))
+    return points, bounds
 
 
 def of_mean(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
@@ -97,14 +106,9 @@ def of_crossover(bench: Bench, options: Mapping[str, Any], found: Analysed) -> P
     """The measure by the lever, as far as the root finding looked, and what it crosses."""
     lever, measure = options["lever"], options["measure"]
     words, size = _unit(measure)
-    points, bounds, base = [], [], options.get("at", {})
-    for row in found.rows:
-        x = row[lever]
-        changes = {**base, lever: round(x) if options.get("whole") else float(f"{x:.6g}")}
-        values = _by_seed(bench, changes, measure, size)
-        if values:
-            points.append((x, *_mean(values)))
-            bounds.append(_range(values))
+    base, xs = options.get("at", {}), [row[lever] for row in found.rows]
+    variants = [(x, {**base, lever: round(x) if options.get("whole") else float(f"{x:.6g}")}) for x in xs]
+    points, bounds = _means(bench, variants, measure, size)
     across: dict[str, float] = {}
     if "target" in options:
         across["target"] = options["target"] / size
@@ -155,12 +159,8 @@ def of_growth(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pict
     series = []
     for measure in options["numbers"].values():
         words, size = _unit(measure)
-        points = []
-        for value in options["values"]:
-            changes = {**options.get("at", {}), lever: value}
-            seeds = _by_seed(bench, changes, measure, size)
-            if seeds:
-                points.append((float(value), *_mean(seeds)))
+        variants = [(float(value), {**options.get("at", {}), lever: value}) for value in options["values"]]
+        points, _ = _means(bench, variants, measure, size)
         series.append(ChartSeries(words, points, is_line=True))
     label = LEVERS[lever][0] if lever in LEVERS else lever
     chart = Chart(label, "mean over the seeds", series, is_log_x=True, is_log_y=True)
@@ -185,14 +185,10 @@ def of_interval(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pi
 def of_barriers(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
     """Wait and skew of each barrier: means over the seeds."""
     names = [row["barrier"] for row in found.rows]
+    variants = [(float(place), {"barrier": name, **options.get("at", {})}) for place, name in enumerate(names)]
     series = []
     for measure, words in (("wait_p99", "wait"), ("skew_p99", "skew"), ("age_p99", "age")):
-        points, bounds = [], []
-        for place, name in enumerate(names):
-            values = _by_seed(bench, {"barrier": name, **options.get("at", {})}, measure, 1.0)
-            if values:
-                points.append((float(place), *_mean(values)))
-                bounds.append(_range(values))
+        points, bounds = _means(bench, variants, measure, 1.0)
         series.append(ChartSeries(words, points, bounds=bounds))
     shown = ", ".join(f"{row['barrier']} {row['share']:.0%}" for row in found.rows)
     chart = Chart("", "99th percentile, ms", series, ticks=names)

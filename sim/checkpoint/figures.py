@@ -22,11 +22,8 @@ AHEAD, BEHIND, BARRIER = palette.AHEAD, palette.BEHIND, palette.INK
 
 def timeline(title: str, graph: Topology, record: CheckpointRecord) -> Figure:
     """One bar a task: until its first barrier (start delay), to its last (alignment), to its acknowledgement."""
-    from matplotlib.figure import Figure
-
     tasks = [task for task in graph.tasks if task in record.parts]
-    figure = Figure(figsize=(8, 1.2 + 0.32 * len(tasks)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = drawing(8, 1.2 + 0.32 * len(tasks))
     for place, task in enumerate(tasks):
         part = record.parts[task]
         first = (part.first_barrier_ns - record.triggered_ns) / NS_PER_MS
@@ -38,6 +35,14 @@ def timeline(title: str, graph: Topology, record: CheckpointRecord) -> Figure:
         axes.plot([cut], [place], marker="|", color="black", markersize=9)
     label_bars(axes, tasks, "ms since the trigger")
     return finished(figure, axes, f"{title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", columns=3)
+
+
+def drawing(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure of so many inches, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
 
 
 def label_bars(axes: Axes, names: Sequence[str], unit: str) -> None:
@@ -57,16 +62,13 @@ def finished(figure: Figure, axes: Axes, title: str, columns: int) -> Figure:
 
 def topology(graph: Topology, record: CheckpointRecord) -> Figure:
     """The graph of the run's tasks, each with the time from the trigger to its cut."""
-    from matplotlib.figure import Figure
-
     columns = layers_of(graph.tasks, [graph.ends(channel) for channel in graph.channels])
     place = {
         task: (float(column), (len(tasks) - 1) / 2 - row)
         for column, tasks in enumerate(columns)
         for row, task in enumerate(tasks)
     }
-    figure = Figure(figsize=(1.9 * len(columns) + 0.6, 0.4 + 0.85 * max(map(len, columns))), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = drawing(1.9 * len(columns) + 0.6, 0.4 + 0.85 * max(map(len, columns)))
     boxes = {}
     for task, (x, y) in place.items():
         part = record.parts.get(task)
@@ -99,14 +101,12 @@ def space_time(
     would be an orphan; a blue line that ends in a grey dot is in flight, which an aligned checkpoint has none of.
     """
     from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
 
     tasks = graph.tasks
     length = ((duration_ns if record.ended_ns is None else record.ended_ns) - record.triggered_ns) / NS_PER_MS
     margin = max(0.4 * length, 1.0)
     steps = [step for step in _steps(tasks, record, entries) if -margin <= step.at and step.sent_at <= length + margin]
-    figure = Figure(figsize=(9, 1.4 + 0.55 * len(tasks)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = drawing(9, 1.4 + 0.55 * len(tasks))
     axes.hlines(range(len(tasks)), -margin, length + margin, color=palette.LINE, zorder=0)
     thin = min(0.8, 60 / (1 + len(steps)) + 0.1)
     for colour, words in ((AHEAD, "event ahead of the barrier"), (BEHIND, "event behind the barrier")):
@@ -173,8 +173,6 @@ MOST_CHANNELS = 6
 
 def queues(title: str, channels: Iterable[str], entries: Iterable[tuple[int, str, str, str | None, object]]) -> Figure:
     """The messages in each channel over time, of the fullest ones; and below all that is buffered behind a barrier."""
-    from matplotlib.figure import Figure
-
     depths: dict[str, tuple[list[float], list[int]]] = {channel: ([0.0], [0]) for channel in channels}
     held: tuple[list[float], list[int]] = ([0.0], [0])
     waiting: set[tuple[str | None, object]] = set()
@@ -195,8 +193,7 @@ def queues(title: str, channels: Iterable[str], entries: Iterable[tuple[int, str
                 held[0].append(at_ns / 1e9)
                 held[1].append(len(waiting))
     fullest = sorted(depths, key=lambda channel: -max(depths[channel][1]))[:MOST_CHANNELS]
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = drawing(9, 3.4)
     for channel, colour in zip(fullest, (*palette.SERIES, *palette.MORE_SERIES), strict=False):
         axes.step(*depths[channel], where="post", lw=1, color=colour, label=channel)
     if len(held[0]) > 1:

@@ -14,6 +14,11 @@ from barrierlab.impl import Acknowledge
 NS_PER_MS = 1e6
 
 
+def ms_between(since_ns: int | None, until_ns: int | None) -> float | None:
+    """Return the milliseconds from one time to another; None if one of them has not come."""
+    return None if since_ns is None or until_ns is None else (until_ns - since_ns) / NS_PER_MS
+
+
 @dataclass(slots=True)
 class TaskPart:
     """One subtask's part of one checkpoint. Times are simulated nanoseconds."""

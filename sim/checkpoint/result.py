@@ -24,7 +24,7 @@ from barrierlab.sim.checkpoint.critical_path import PIECE_OF, CriticalPath, Jour
 from barrierlab.sim.checkpoint.engine import Engine
 from barrierlab.sim.checkpoint.failover import RecoveryRecord
 from barrierlab.sim.checkpoint.judged import JudgedRun, frame
-from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, TaskPart
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, TaskPart, ms_between
 from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED, SteadyState, piles_up, steady_state
 from barrierlab.sim.checkpoint.tasks import BACKPRESSURED, BUSY, OperatorNode
 from barrierlab.sim.scenario.settings import Scenario, ns
@@ -147,13 +147,9 @@ class Result(JudgedRun):
     def judge(self, engine: Engine) -> Verdict:
         """Judge the run, once."""
         self.limits = limits_of(self.scenario)
-        return judge_attempts(self.attempts, self.limits, self._fold(), engine.cut_off, self._guarantees())
-
-    def _fold(self) -> Fold:
-        return fold_of(self.scenario)
-
-    def _guarantees(self) -> dict[str, str]:
-        return guarantees_of(self.scenario)
+        return judge_attempts(
+            self.attempts, self.limits, fold_of(self.scenario), engine.cut_off, guarantees_of(self.scenario)
+        )
 
     # Rows, for tables and sweeps.
 
@@ -213,7 +209,7 @@ class Result(JudgedRun):
     def _duplicates(self) -> int:
         """Events that were written to the external system and are not among those that count: they come, or came,
         again."""
-        guarantees = self._guarantees()
+        guarantees = guarantees_of(self.scenario)
         return sum(n.written - n.applied for n in self._sinks() if guarantees[n.name] == "at_least_once")
 
     def recovery_rows(self) -> list[dict[str, Any]]:
@@ -235,9 +231,7 @@ class Result(JudgedRun):
             "checkpoint_type": UNALIGNED if any(p.is_unaligned for p in parts.values()) else ALIGNED,
             "steady": self._steady(record),
             "trigger_timestamp_ms": record.triggered_ns / NS_PER_MS,
-            "end_to_end_duration_ms": None
-            if record.ended_ns is None
-            else (record.ended_ns - record.triggered_ns) / NS_PER_MS,
+            "end_to_end_duration_ms": ms_between(record.triggered_ns, record.ended_ns),
             "start_delay_max_ms": _most(self._start_delay(record, p) for p in parts.values()),
             "alignment_max_ms": _most(_alignment(p) for p in parts.values()),
             "sync_max_ms": _most(p.sync_ns / NS_PER_MS for p in parts.values()),
@@ -277,7 +271,6 @@ class Result(JudgedRun):
                 if part is None:
                     continue
                 operator = topology.operator_of(task)
-                ack = part.acknowledged_ns
                 rows.append(
                     {
                         "checkpoint_id": record.checkpoint_id,
@@ -288,7 +281,7 @@ class Result(JudgedRun):
                         "alignment_ms": _alignment(part),
                         "sync_ms": part.sync_ns / NS_PER_MS,
                         "async_ms": part.async_ns / NS_PER_MS,
-                        "end_to_end_ms": None if ack is None else (ack - record.triggered_ns) / NS_PER_MS,
+                        "end_to_end_ms": ms_between(record.triggered_ns, part.acknowledged_ns),
                         "processed_bytes": part.processed_bytes,
                         "persisted_bytes": part.persisted_bytes,
                         "checkpointed_bytes": part.state_bytes + part.persisted_bytes,
@@ -355,7 +348,7 @@ class Result(JudgedRun):
             head["channel_capacity"] = " ".join(f"{name}={count}" for name, count in limits.channel_capacity.items())
         if self._engine.cut_off:
             head["cut_off"] = "yes"
-        head["guarantees"] = " ".join(f"{sink}={guarantee}" for sink, guarantee in self._guarantees().items())
+        head["guarantees"] = " ".join(f"{sink}={guarantee}" for sink, guarantee in guarantees_of(self.scenario).items())
         return write(self.entries, head, self.violations)
 
     def measured(self) -> dict[str, Any]:
@@ -492,7 +485,7 @@ class Result(JudgedRun):
         WitnessError
             If the checkpoint is not complete.
         """
-        return witness(self.entries, self.attempts, checkpoint_id, self._fold())
+        return witness(self.entries, self.attempts, checkpoint_id, fold_of(self.scenario))
 
     def timeline(self, checkpoint_id: int | None = None) -> Figure:
         """Return when the barrier of one checkpoint (by default the last completed) reached and left each task,
@@ -672,21 +665,17 @@ def _alignment(part: TaskPart) -> float:
 
 
 def _recovery_row(record: RecoveryRecord) -> dict[str, Any]:
-    """All that is known of a failure; None for what the run did not come to."""
-
-    def ms(until_ns: int | None, since_ns: int | None) -> float | None:
-        return None if until_ns is None or since_ns is None else (until_ns - since_ns) / NS_PER_MS
-
+    """Return all that is known of a failure; None for what the run did not come to."""
     return {
         "attempt": record.attempt,
         "cause": record.cause,
-        "failed_at_ms": ms(record.failed_ns, 0),
-        "detected_ms": ms(record.noticed_ns, 0),
-        "restored_ms": ms(record.restored_ns, 0),
+        "failed_at_ms": ms_between(0, record.failed_ns),
+        "detected_ms": ms_between(0, record.noticed_ns),
+        "restored_ms": ms_between(0, record.restored_ns),
         "checkpoint_id": record.checkpoint_id,
         "starts": record.starts,
-        "recovery_duration_ms": ms(record.restored_ns, record.noticed_ns),
-        "downtime_ms": ms(record.restored_ns, record.failed_ns),
+        "recovery_duration_ms": ms_between(record.noticed_ns, record.restored_ns),
+        "downtime_ms": ms_between(record.failed_ns, record.restored_ns),
         "events_replayed": record.replayed,
-        "catch_up_ms": ms(record.caught_up_ns, record.restored_ns),
+        "catch_up_ms": ms_between(record.restored_ns, record.caught_up_ns),
     }

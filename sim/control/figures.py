@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barrierlab.model.render import palette
-from barrierlab.sim.checkpoint.figures import finished, label_bars
-from barrierlab.sim.control.metrics import NS_PER_MS, BarrierRecord
+from barrierlab.sim.checkpoint.figures import drawing, finished, label_bars
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS
+from barrierlab.sim.control.metrics import BarrierRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,11 +16,8 @@ if TYPE_CHECKING:
 
 def timeline(title: str, processors: Sequence[str], name: str, record: BarrierRecord) -> Figure:
     """One bar a processor, from when a signal was sent: until its first copy is there, and until its last one is."""
-    from matplotlib.figure import Figure
-
     names = [processor for processor in processors if processor in record.first_ns]
-    figure = Figure(figsize=(8, 1.2 + 0.32 * len(names)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = drawing(8, 1.2 + 0.32 * len(names))
     for place, processor in enumerate(names):
         first = (record.first_ns[processor] - record.sent_ns) / NS_PER_MS
         last = (record.complete_ns.get(processor, record.first_ns[processor]) - record.sent_ns) / NS_PER_MS

@@ -12,8 +12,7 @@ from typing import Any
 
 from barrierlab.model.control.invariants import ControlEntry, SignalKey, key_of, text_of
 from barrierlab.model.control.topology import HEAD, ControlWiring
-
-NS_PER_MS = 1e6
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS, ms_between
 
 
 @dataclass(slots=True)
@@ -79,9 +78,9 @@ class ControlMetrics:
                     "kind": kind,
                     "channel": record.carrier,
                     "sent_ms": record.sent_ns / NS_PER_MS,
-                    "first_ms": None if first is None else (first - record.sent_ns) / NS_PER_MS,
-                    "last_ms": None if last is None else (last - record.sent_ns) / NS_PER_MS,
-                    "skew_ms": None if first is None or last is None else (last - first) / NS_PER_MS,
+                    "first_ms": ms_between(record.sent_ns, first),
+                    "last_ms": ms_between(record.sent_ns, last),
+                    "skew_ms": ms_between(first, last),
                     "wait_max_ms": None if worst is None else record.wait_ms(worst),
                     "wait_max_at": worst,
                     "complete_ms": {name: (at - record.sent_ns) / NS_PER_MS for name, at in times.items()},
@@ -123,7 +122,7 @@ class ControlMetrics:
         return {
             "signal": signal,
             "sent_ms": sent_ns / NS_PER_MS,
-            "drain_ms": None if last is None else (self.ended_ns[last] - sent_ns) / NS_PER_MS,
+            "drain_ms": ms_between(sent_ns, max(self.ended_ns.values(), default=None)),
             "last": last,
             "fence_wait_max_ms": max(fence_waits, default=0) / NS_PER_MS,
             "ended_ms": {name: (at_ns - sent_ns) / NS_PER_MS for name, at_ns in self.ended_ns.items()},

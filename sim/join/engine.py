@@ -38,6 +38,7 @@ from barrierlab.model.render.svg import Svg, svg
 from barrierlab.model.render.trace_picture import PART
 from barrierlab.sim.checkpoint.coverage import NO_OUTPUT, Coverage
 from barrierlab.sim.checkpoint.judged import JudgedRun, frame
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS
 from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import NS_PER_S, Distribution, stream
 from barrierlab.sim.join import figures
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-NS_PER_MS = 1_000_000
 FIRST_EPOCH = 1
 
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.join.history import JoinEntry
 from barrierlab.model.render import palette
-from barrierlab.sim.checkpoint.figures import finished
+from barrierlab.sim.checkpoint.figures import drawing, finished
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-NS_PER_MS = 1_000_000
 
 
 def timeline(title: str, entries: Iterable[JoinEntry]) -> Figure:
@@ -32,7 +30,7 @@ def timeline(title: str, entries: Iterable[JoinEntry]) -> Figure:
             waits.append((at_ns - asked.get(value, at_ns)) / NS_PER_MS)
         elif verb == "skip":
             skipped.append(at_ns / 1e9)
-    figure, axes = _figure()
+    figure, axes = drawing(9, 3.2)
     style: dict[str, Any] = {"ls": "", "marker": "o", "ms": 3, "color": palette.SERIES[0]}
     axes.plot(*outs[True], label="complete", **style)
     if outs[False][0]:
@@ -60,15 +58,8 @@ def queues(title: str, entries: Iterable[JoinEntry], names: Mapping[int, str]) -
         for number in changed:
             drawn[number][0].append(at_ns / 1e9)
             drawn[number][1].append(len(waiting[number]))
-    figure, axes = _figure()
+    figure, axes = drawing(9, 3.2)
     for (number, name), colour in zip(names.items(), (*palette.SERIES, *palette.MORE_SERIES), strict=False):
         axes.step(*drawn[number], where="post", lw=1, color=colour, label=name)
     axes.set(xlabel="s", ylabel="frames", ylim=(0, None))
     return finished(figure, axes, f"{title}: frames that wait", columns=4)
-
-
-def _figure() -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    return figure, figure.subplots()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.render.explorable import element
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS
 from barrierlab.sim.sweep import drawings
 from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 MOST_BARS = 24
 """Tasks in a drawing; of more, those on the critical path and the last of each operator."""
-NS_PER_MS = 1e6
 JOB_WORDS = "The run of the typical checkpoint below."
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.join.invariants import JOIN_INVARIANTS
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS
 from barrierlab.sim.sweep import drawings, figures
 from barrierlab.sim.sweep.join.analyse import FREE, OUTCOMES, TIMES, answer, budget, by_streams
 from barrierlab.sim.sweep.outcome import ResultRow
 from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of
 from barrierlab.sim.sweep.report import DICTIONARY, FIRST, LAST, interval_text, page, seeds_text
-from barrierlab.sim.sweep.run_drawings import NS_PER_MS, Drawn, drawn_again
+from barrierlab.sim.sweep.run_drawings import Drawn, drawn_again
 from barrierlab.sim.sweep.samples import RunIndex
 from barrierlab.sim.sweep.store import Store
 
