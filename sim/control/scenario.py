@@ -64,7 +64,7 @@ PARAMETERS: dict[str, ValueReader] = {
     "batch_count": whole(),
     "window_ms": whole(),
 }
-PARAMETERS_OF = {"filter": "selectivity", "batch": "batch_count", "window": "window_ms"}
+PARAMETERS_OF = {"filter": ("selectivity",), "batch": ("batch_count",), "window": ("window_ms",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +174,8 @@ class ControlBuilder(Builder):
         for name in names:
             if name not in tables:
                 self.fail("", f"has no table [operator.{name}]; give its kind: {', '.join(KINDS)}")
-        return {name: self._processor(name, tables[name]) for name in names}
-
-    def _processor(self, name: str, table: Mapping[str, Any]) -> OperatorSettings:
-        where = f"operator.{name}"
-        kind = self.file.value(where, "kind", table.get("kind", "map"), OWN_OPERATOR)
-        own = PARAMETERS_OF.get(kind)
-        readers = OWN_OPERATOR | ({own: PARAMETERS[own]} if own else {})
-        values = self.file.section(where, table, readers)
-        parameters = ((own, values.pop(own)),) if own in values else ()
-        return OperatorSettings(**values, parameters=parameters)
+        kinds = OWN_OPERATOR, PARAMETERS, PARAMETERS_OF
+        return {name: OperatorSettings(**self.of_kind(f"operator.{name}", tables[name], *kinds)) for name in names}
 
     def _links(self, wiring: ControlWiring, control: ControlSettings) -> dict[str, LinkSettings]:
         tables, known = dict(self.file.tables("channel")), keys_of(LinkSettings)

@@ -190,6 +190,20 @@ class Builder:
         its |= {"parameters": file.parameters, "settings": file.settings}
         return its | {key: value for key, value in top.items() if key in its}
 
+    def of_kind(
+        self,
+        where: str,
+        table: Mapping[str, Any],
+        readers: Mapping[str, ValueReader],
+        parameters: Mapping[str, ValueReader],
+        of: Mapping[str, Sequence[str]],
+    ) -> dict[str, Any]:
+        """Return the values of an operator's table; those that only its kind has, by name in `of`, as `parameters`."""
+        own = of.get(self.file.value(where, "kind", table.get("kind", "map"), readers), ())
+        values = self.file.section(where, table, {**readers, **{key: parameters[key] for key in own}})
+        given = tuple((key, values.pop(key)) for key in own if key in values)
+        return {**values, "parameters": given}
+
 
 def _split(key: str) -> list[str]:
     """The parts of a dotted key; a part in quotes may hold dots and arrows: channel."a->b".capacity."""

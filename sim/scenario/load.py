@@ -172,28 +172,18 @@ class ScenarioBuilder(Builder):
     def _operator(self, name: str, table: dict[str, Any]) -> OperatorSettings:
         where = f"operator.{name}"
         readers = dict(keys_of(OperatorSettings))
-        kind = self.file.value(where, "kind", table.get("kind", "map"), readers)
-        own = PARAMETERS_OF.get(kind, ())
-        for key in OF_SINKS if kind != "sink" else ():
+        for key in OF_SINKS if table.get("kind") != "sink" else ():
             del readers[key]
-        readers |= {key: PARAMETERS[key] for key in own}
-        values = self.file.section(where, table, readers)
-        chain = self._chain(where, kind, values.pop("chain", []))
-        parameters = tuple((key, values.pop(key)) for key in own if key in values)
-        return OperatorSettings(**values, parameters=parameters, chain=chain)
+        values = self.of_kind(where, table, readers, PARAMETERS, PARAMETERS_OF)
+        chain = self._chain(where, values.get("kind", "map"), values.pop("chain", []))
+        return OperatorSettings(**values, chain=chain)
 
     def _chain(self, where: str, head: str, tables: list[dict[str, Any]]) -> tuple[ChainedSettings, ...]:
         """The operators that run behind the head, in its thread."""
         if tables and head == "sink":
             self.fail(f"[{where}] chain", "is given for a sink, which sends nothing on; allowed: on what is before it")
-        found = []
-        for table in tables:
-            readers = keys_of(ChainedSettings)
-            kind = self.file.value(f"{where}.chain", "kind", table.get("kind", "map"), readers)
-            own = PARAMETERS_OF.get(kind, ())
-            values = self.file.section(f"{where}.chain", table, {**readers, **{key: PARAMETERS[key] for key in own}})
-            parameters = tuple((key, values.pop(key)) for key in own if key in values)
-            found.append(ChainedSettings(**values, parameters=parameters))
+        kinds = keys_of(ChainedSettings), PARAMETERS, PARAMETERS_OF
+        found = [ChainedSettings(**self.of_kind(f"{where}.chain", table, *kinds)) for table in tables]
         makers = [kind for kind in (head, *(each.kind for each in found)) if kind in NAMING]
         if len(makers) > 1:
             self.fail(
