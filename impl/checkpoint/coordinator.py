@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, cast
 
 from barrierlab.impl.checkpoint.actions import (
     Aborted,
@@ -35,6 +37,12 @@ from barrierlab.impl.errors import CheckpointIdError, NotPublishingError, Unknow
 from barrierlab.impl.reasons import Reason
 
 RETRY_NS = 1_000_000_000  # before the final checkpoint is tried again, where there is no interval
+_VALUES = (
+    *("last_completed", "failures_in_row", "scheduling", "suspended", "ended"),
+    *("_next_id", "_triggered_ns", "_completed_ns", "_resumed_ns", "_retry_ns"),
+)
+"""The attributes of a coordinator that are captured as they are."""
+_values_of = attrgetter(*_VALUES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,39 +557,13 @@ class CheckpointCoordinator:
             (i, p.triggered_ns, tuple(sorted(p.outstanding)), tuple(p.parts.values()), p.publishing)
             for i, p in self.pending.items()
         )
-        return (
-            pending,
-            tuple(sorted(self.finished_tasks)),
-            tuple(self.final_snapshots.values()),
-            self.last_completed,
-            self.failures_in_row,
-            self.scheduling,
-            self.suspended,
-            self.ended,
-            self._next_id,
-            self._triggered_ns,
-            self._completed_ns,
-            self._resumed_ns,
-            self._retry_ns,
-        )
+        return pending, tuple(sorted(self.finished_tasks)), tuple(self.final_snapshots.values()), *_values_of(self)
 
     def restore(self, value: Hashable) -> None:
         """Restore what `capture` of a coordinator of the same job returned."""
-        (
-            pending,
-            finished_tasks,
-            final_snapshots,
-            self.last_completed,
-            self.failures_in_row,
-            self.scheduling,
-            self.suspended,
-            self.ended,
-            self._next_id,
-            self._triggered_ns,
-            self._completed_ns,
-            self._resumed_ns,
-            self._retry_ns,
-        ) = value  # type: ignore[misc]
-        self.pending = {each[0]: PendingCheckpoint(*each[1:]) for each in pending}  # type: ignore[has-type]
-        self.finished_tasks = set(finished_tasks)  # type: ignore[has-type]
-        self.final_snapshots = {part.task: part for part in final_snapshots}  # type: ignore[has-type]
+        pending, finished_tasks, final_snapshots, *values = cast("tuple[Any, ...]", value)
+        self.pending = {each[0]: PendingCheckpoint(*each[1:]) for each in pending}
+        self.finished_tasks = set(finished_tasks)
+        self.final_snapshots = {part.task: part for part in final_snapshots}
+        for name, each in zip(_VALUES, values, strict=True):
+            setattr(self, name, each)
