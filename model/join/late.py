@@ -30,7 +30,7 @@ from barrierlab.model.checkpoint.components import Components
 INTERVAL_NS, MOST_REQUESTS, OUT = 2, 3, 9
 ON_TIME = stimulus("announce_again"), stimulus("ask_again")
 """The authority looks at the clock, or the joiner does."""
-Script = Sequence[CallStimulus]
+CallScript = Sequence[CallStimulus]
 
 
 def _kind(said: MergeMap | MergeMapRequest) -> str:
@@ -46,7 +46,7 @@ class LateJoinReference(Reference):
 
     fixed = ("scripts",)
 
-    def __init__(self, scripts: Sequence[Script]) -> None:
+    def __init__(self, scripts: Sequence[CallScript]) -> None:
         self.scripts = scripts
         self.places = (0,) * len(scripts)
         self.now_ns = 0
@@ -54,7 +54,7 @@ class LateJoinReference(Reference):
         self.asked: tuple[int, int] | None = None  # epoch, and when it last was; None while nothing is needed
         self.sent = 0
 
-    def stimuli(self) -> Script:
+    def stimuli(self) -> CallScript:
         """The next of each script, and a look at the clock."""
         scripts = zip(self.scripts, self.places, strict=True)
         return *(script[place] for script, place in scripts if place < len(script)), *ON_TIME
@@ -180,12 +180,12 @@ def _map(epoch: int, out: int = OUT, offset: int = 0) -> SequenceMergeMapAnnounc
     return SequenceMergeMapAnnounce(out, epoch, (SequenceMergeRule.at_offset(1, offset),))
 
 
-def _each(verb: str, *arguments: object) -> Script:
+def _each(verb: str, *arguments: object) -> CallScript:
     return tuple(stimulus(verb, each) for each in arguments)
 
 
-def _scope(name: str, states: int, *scripts: Script) -> ComponentScope:
-    """What is said in each script keeps its order."""
+def _scope(name: str, states: int, *scripts: CallScript) -> ComponentScope:
+    """Make a scope of scripts, each of which keeps its order."""
     return ComponentScope(f"late join: {name}", states, LateJoinMachine, partial(LateJoinReference, scripts), "join")
 
 

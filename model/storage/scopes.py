@@ -75,7 +75,7 @@ class CallsScope(NamedScope):
 
 
 def _bytes(group: str, states: int) -> CaseScope:
-    """What is stored, case by case: a group of `model.storage.codec`."""
+    """Make the scope of a group of `model.storage.codec`: what is stored, case by case."""
     return CaseScope(group, partial(codec.tried, group), states, "store", " bytes", "BYTES")
 
 
