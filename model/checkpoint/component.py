@@ -273,6 +273,8 @@ class ComponentScope:
         Of some parts, makes the machine under test.
     model : callable
         Makes the reference model.
+    invariant : str
+        The name of what is broken where they differ.
     """
 
     name: str
@@ -280,12 +282,15 @@ class ComponentScope:
     make: Callable[[Components], Under]
     model: Callable[[], Reference]
     protocol: str = "component"
+    invariant: str = MODEL
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Explore both, side by side."""
         component = Component(lambda: self.make(components), self.model())
         limits = ExplorationLimits(states=_MOST_TIMES * self.states, seconds=seconds)
-        return outcome_of(self.name, self.protocol, explore(component, [AGREE], limits=limits), invariant=MODEL)
+        return outcome_of(
+            self.name, self.protocol, explore(component, [AGREE], limits=limits), invariant=self.invariant
+        )
 
 
 AGREE: Always[ComponentState] = Always(

@@ -5,7 +5,6 @@ Beside them are any order of calls, and the bytes of what is stored, case by cas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,8 +18,9 @@ from barrierlab.model.checkpoint.check import (
     outcome_of,
 )
 from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.explore.checker import BROKEN, UNDECIDED, ExplorationLimits, M, Property, S, System, explore
-from barrierlab.model.storage import calls, codec
+from barrierlab.model.explore.checker import BROKEN, UNDECIDED, ExplorationLimits, explore
+from barrierlab.model.storage import codec
+from barrierlab.model.storage.calls import SCOPE as CALLS
 from barrierlab.model.storage.external_store import ExternalCode
 from barrierlab.model.storage.world import StoreBounds, StoreWorld, properties
 
@@ -52,7 +52,8 @@ class StoreScope(NamedScope):
         """Explore it, with the external store of `components`, if there is one; that one is to do the same twice."""
         external = None if components.store is None else ExternalCode(self.bounds, components.store)
         world = StoreWorld(self.bounds, external)
-        outcome = _explored(self.name, world, properties(world), seconds)
+        result = explore(world, properties(world), limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
+        outcome = outcome_of(self.name, self.protocol, result, invariant="")
         if external is None or outcome.verdict == UNDECIDED or not (why := world.difference()):
             return outcome
         return replace(
@@ -60,29 +61,9 @@ class StoreScope(NamedScope):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CallsScope(NamedScope):
-    """Any order of calls, of both stores."""
-
-    states: int
-    of: str = "any order of calls"
-    protocol: str = "store"
-
-    def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Explore it; `components` are of no concern to the store."""
-        system = calls.StoreCalls()
-        return _explored(self.name, system, calls.properties(system), seconds)
-
-
 def _bytes(group: str, states: int) -> CaseScope:
     """Make the scope of a group of `model.storage.codec`: what is stored, case by case."""
     return CaseScope(group, partial(codec.tried, group), states, "store", " bytes", "BYTES")
-
-
-def _explored(name: str, system: System[S, M], properties: Sequence[Property[S, M]], seconds: float | None) -> Outcome:
-    """Return what it came to, each violation with its run."""
-    result = explore(system, properties, limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
-    return outcome_of(name, "store", result, invariant="")
 
 
 def one(*work: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -133,4 +114,4 @@ BYTES = (
     _bytes("links", 16),
     _bytes("the disk of this machine", 203),
 )
-SCOPES = (*WORLDS, CallsScope(150), *BYTES)
+SCOPES = (*WORLDS, CALLS, *BYTES)

@@ -20,7 +20,7 @@ from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.control.runs import ControlRunScope
 from barrierlab.model.defects.alignment.A05_second_barrier_marks_again import DEFECT as A_05
 from barrierlab.model.join.scopes import JoinScope
-from barrierlab.model.storage.scopes import CallsScope, StoreScope
+from barrierlab.model.storage.scopes import StoreScope
 from barrierlab.model.suites.standard import COMBINED, FAULTS, SCOPES, connected_dataflows, full
 from tests.kept import keep
 from tests.model.mutants import SnapshotsAtTheFirst
@@ -48,7 +48,7 @@ NOT_IN_A_WORLD = {
 TINY = list(SCOPES["tiny"]())
 NAMES_OF_FULL = Path(__file__).with_name("full_scopes.txt")
 """The scopes of ``full``, a line each, in the order in which they are checked."""
-HELD_ELSEWHERE = (StoreScope, CallsScope, CaseScope, RunScope, ControlRunScope, GateScope, JoinScope)
+HELD_ELSEWHERE = (StoreScope, CaseScope, RunScope, ControlRunScope, GateScope, JoinScope)
 """Kinds of which a test beside their model holds every scope, not those of tiny alone, with its number of states."""
 
 
