@@ -18,7 +18,6 @@ from barrierlab.sim.advise.limits import TimeoutAdvice, better_mode, in_mode, li
 from barrierlab.sim.advise.pieces import NoAdviceError, Pieces, measured
 from barrierlab.sim.advise.simulated import SimulatedPoint, simulated
 from barrierlab.sim.cli.choices import settings_option
-from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.budget import SECONDS
 from barrierlab.sim.core.printed import say
 from barrierlab.sim.core.status import UNDECIDED, stdout_console
@@ -53,7 +52,7 @@ def _read_slo(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def advise_command(
-    scenario: str, mtbf_s: float, lag_s: float | None, pairs: tuple[str, ...], seeds: int, as_json: bool
+    scenario: str, mtbf_s: float, lag_s: float | None, settings: dict[str, Any], seeds: int, as_json: bool
 ) -> None:
     """Say how often SCENARIO should take a checkpoint, if it fails every --mtbf in the mean.
 
@@ -64,7 +63,7 @@ def advise_command(
     """
     if seeds == 1:
         raise click.BadParameter("1: allowed: 0, or 2 to 100: one run has no spread", param_hint="--seeds")
-    loaded = load(scenario, read_settings(pairs))
+    loaded = load(scenario, settings)
     if not isinstance(loaded, Scenario):
         raise ScenarioError(f"{loaded.name}: takes no checkpoints; allowed: a scenario with sources and operators")
     try:

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from barrierlab.sim.ask.answer import Answer, answered
 from barrierlab.sim.ask.bench import Bench, BrokenRunError, NothingToSayError, OutOfTimeError, Processes, QuestionError
-from barrierlab.sim.ask.question import Question, names, question_of
-from barrierlab.sim.cli.choices import FILE, settings_option
-from barrierlab.sim.cli.run import read_settings
+from barrierlab.sim.ask.question import names, question_of
+from barrierlab.sim.cli.choices import FILE, GivenSettings, settings_option
+from barrierlab.sim.cli.run import status
 from barrierlab.sim.core.budget import SECONDS, BudgetError
 from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.core.printed import say
@@ -54,7 +54,7 @@ def _read_precision(ctx: click.Context, param: click.Parameter, value: str) -> f
 def ask_command(
     question: str | None,
     scenario: str | None,
-    pairs: tuple[str, ...],
+    settings: GivenSettings,
     budget_s: float | None,
     precision: float,
     directory: Path | None,
@@ -65,7 +65,7 @@ def ask_command(
     Example: barrierlab ask Q3 --precision 10%
     """
     if question is None:
-        if scenario is not None or pairs or file is not None or directory is not None:
+        if scenario is not None or settings or file is not None or directory is not None:
             raise QuestionError(f"there is no question; allowed: {', '.join(names())}")
         _list()
         return
@@ -78,7 +78,7 @@ def ask_command(
         given = {} if scenario is not None else dict(asked.set)
         bench = Bench(
             scenario or asked.scenario,
-            given | read_settings(pairs),
+            given | settings,
             asked.always,
             asked.checkpoints,
             precision,
@@ -92,7 +92,9 @@ def ask_command(
             from barrierlab.sim.ask.report import keep, make_room
 
             make_room(directory)
-        answer = _with_status(asked, bench)
+        with status(f"{asked.name}: {asked.question}") as update:
+            bench.on_runs = lambda count: update(f"{asked.name}: {count} runs")
+            answer = answered(asked, bench)
     except OutOfTimeError:
         raise BudgetError(f"--budget {budget_s:g}s is used up before there is a number: give more") from None
     except NothingToSayError as nothing:
@@ -118,15 +120,6 @@ def _list() -> None:
             click.echo(f"     not answered yet: {each.missing}")
         elif each.also_missing:
             click.echo(f"     but for a part: {each.also_missing}")
-
-
-def _with_status(asked: Question, bench: Bench) -> Answer:
-    errors = Console(stderr=True)
-    if not errors.is_terminal:
-        return answered(asked, bench)
-    with errors.status(f"{asked.name}: {asked.question}") as status:
-        bench.on_runs = lambda count: status.update(f"{asked.name}: {count} runs")
-        return answered(asked, bench)
 
 
 def _show(console: Console, answer: Answer) -> None:

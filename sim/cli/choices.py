@@ -13,11 +13,37 @@ from barrierlab.sim.core.budget import SECONDS
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+GivenSettings = dict[str, Any]
 
 
 def settings_option(of: str = "A parameter or key of the scenario; repeatable.") -> Option:
-    """``--set KEY=VALUE``, as `sim.cli.run.read_settings` reads it."""
-    return click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help=of)
+    """Return the option ``--set KEY=VALUE``, whose value is a mapping."""
+    read: Any = lambda ctx, param, pairs: read_settings(pairs)  # noqa: E731
+    return click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", callback=read, help=of)
+
+
+def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Return KEY=VALUE pairs as a mapping; a value is TOML where it can be, else text.
+
+    Raises
+    ------
+    ScenarioError
+        If a pair has no '='.
+    """
+    import tomllib
+
+    from barrierlab.sim.scenario.file import ScenarioError
+
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ScenarioError(f"--set {pair!r}: allowed: KEY=VALUE, such as --set level=sat_4ms")
+        try:
+            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key.strip()] = value.strip()
+    return settings
 
 
 def budget_option(like: str = "60s") -> Option:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +24,6 @@ from barrierlab.sim.scenario.load import load
 from barrierlab.sim.scenario.settings import Scenario
 
 
-def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """KEY=VALUE pairs as a mapping; a value is TOML where it can be, else text.
-
-    Raises
-    ------
-    ScenarioError
-        If a pair has no '='.
-    """
-    import tomllib
-
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise ScenarioError(f"--set {pair!r}: allowed: KEY=VALUE, such as --set level=sat_4ms")
-        try:
-            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            settings[key.strip()] = value.strip()
-    return settings
-
-
 @click.command("run")
 @click.argument("scenario")
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed; the scenario's own by default.")
@@ -57,7 +36,7 @@ def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
 def run_command(
     scenario: str,
     seed: int | None,
-    pairs: tuple[str, ...],
+    settings: dict[str, Any],
     trace: Path | None,
     events: Path | None,
     budget_s: float | None,
@@ -70,7 +49,7 @@ def run_command(
 
     Example: barrierlab run flink_chain --set level=sat_4ms --seed 1
     """
-    loaded = load(scenario, read_settings(pairs))
+    loaded = load(scenario, settings)
     check_writable(trace, ScenarioError, "--trace")
     check_writable(events, ScenarioError, "--events")
     if events is not None and trace is not None:
@@ -80,8 +59,8 @@ def run_command(
     console = stdout_console()
     try:
         with budget(budget_s):
-            simulate = partial(run if events is None else partial(_streamed, events), loaded, seed)
-            result = _with_status(f"simulating {loaded.name}", simulate)
+            with status(f"simulating {loaded.name}"):
+                result: Any = run(loaded, seed) if events is None else _streamed(events, loaded, seed)
             if trace is not None:
                 write(trace, result.trace(), ScenarioError, "--trace")
             if as_json:
@@ -119,10 +98,12 @@ def _show_raised(machine: str, as_json: bool) -> None:
         click.echo(f"! {RAISED}: {machine}\nverdict: broken (1 violations)")
 
 
-def _with_status(text: str, work: Any) -> Any:
-    """Do `work`, with a spinner on a terminal."""
+@contextmanager
+def status(text: str) -> Iterator[Callable[[str], None]]:
+    """Show a spinner with a text on a terminal; give what changes the text."""
     errors = Console(stderr=True)
     if not errors.is_terminal:
-        return work()
-    with errors.status(text):
-        return work()
+        yield lambda text: None
+        return
+    with errors.status(text) as shown:
+        yield shown.update

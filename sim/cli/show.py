@@ -22,8 +22,7 @@ from barrierlab.model.render.svg import MOST_STEPS, TooLongError, svg
 from barrierlab.model.render.trace_picture import kind_of_trace, picture_of
 from barrierlab.model.spec.history import Entry, HistoryError
 from barrierlab.model.spec.topology import Topology, TopologyError
-from barrierlab.sim.cli.choices import FILE, settings_option
-from barrierlab.sim.cli.run import read_settings
+from barrierlab.sim.cli.choices import FILE, GivenSettings, settings_option
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.core.files import write as write_file
 from barrierlab.sim.core.status import OF_VERDICT
@@ -214,11 +213,11 @@ def _is_scenario(run_of: Path) -> bool:
     return run_of.suffix == ".toml" or (str(run_of) in all_shipped() and not run_of.exists())
 
 
-def _of_scenario(name: str, seed: int | None, pairs: tuple[str, ...]) -> str:
+def _of_scenario(name: str, seed: int | None, settings: GivenSettings) -> str:
     """Return the journal of a run of a scenario, as `run --trace` writes it."""
     from barrierlab.sim.checkpoint.result import run  # a trace is shown without a simulator
 
-    text: str = run(load(name, read_settings(pairs)), seed).trace()
+    text: str = run(load(name, settings), seed).trace()
     return text
 
 
@@ -237,7 +236,7 @@ def _of_scenario(name: str, seed: int | None, pairs: tuple[str, ...]) -> str:
 @settings_option("Of a scenario, as for run; repeatable.")
 @click.option("--out", type=FILE, help="Write it there instead of to stdout.")
 def show_command(
-    run_of: Path, form: str, checkpoint_id: int | None, seed: int | None, pairs: tuple[str, ...], out: Path | None
+    run_of: Path, form: str, checkpoint_id: int | None, seed: int | None, settings: GivenSettings, out: Path | None
 ) -> None:
     """Show a trace or counterexample: as text, as a picture (svg), as a page to explore it in (html), or for a tool.
 
@@ -249,8 +248,8 @@ def show_command(
     Example: barrierlab show diamond --format html --out diamond.html
     """
     if _is_scenario(run_of):
-        text = _of_scenario(str(run_of), seed, pairs)
-    elif seed is not None or pairs:
+        text = _of_scenario(str(run_of), seed, settings)
+    elif seed is not None or settings:
         raise ShowError("--seed and --set are of a scenario, and a trace is given; leave them out")
     else:
         text = _text_of(run_of)

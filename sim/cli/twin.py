@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from barrierlab.sim.cli.choices import FILE, settings_option
-from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.files import write
 from barrierlab.sim.core.printed import say, table_of
 from barrierlab.sim.core.status import stdout_console
@@ -76,7 +75,7 @@ def import_command(
 @settings_option("A parameter or key of the jobs; repeatable.")
 @click.option("-o", "--out", type=FILE, help="Write it there, not to stdout.")
 def calibrate_command(
-    jobs: tuple[str, ...], sources: tuple[str, ...], pairs: tuple[str, ...], out: Path | None
+    jobs: tuple[str, ...], sources: tuple[str, ...], settings: dict[str, Any], out: Path | None
 ) -> None:
     """Fit a cost profile to measured checkpoints of JOBS, scenarios or files: what the cluster itself costs.
 
@@ -88,7 +87,7 @@ def calibrate_command(
 
     runs = []
     for name in jobs:
-        job = load_job(name, read_settings(pairs))
+        job = load_job(name, settings)
         places = {channel.local for channel in job.channels.values()}
         runs += [run for run in observed_from(sources, job) if run.is_local is None or run.is_local in places]
     runs = distinct(runs)
@@ -122,7 +121,7 @@ def calibrate_command(
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def predict_command(
-    name: str, costs: Path, pairs: tuple[str, ...], against: tuple[str, ...], runs: int, as_json: bool
+    name: str, costs: Path, settings: dict[str, Any], against: tuple[str, ...], runs: int, as_json: bool
 ) -> None:
     """Predict the checkpoints of JOB, a scenario or a file, with a cost profile; and lay a measurement beside it.
 
@@ -136,7 +135,7 @@ def predict_command(
     from barrierlab.sim.twin.predict import TAKEN, beside, completed, predict
     from barrierlab.sim.twin.profile import read_profile
 
-    profile, settings = read_profile(costs), read_settings(pairs)
+    profile = read_profile(costs)
     job = load_job(name, settings)
     mode, places = job.mode.name, {channel.local for channel in job.channels.values()}
     found = [

@@ -16,8 +16,7 @@ from barrierlab.model.spec.history import HistoryError
 from barrierlab.model.spec.topology import TopologyError
 from barrierlab.model.spec.witness import CutWitness, WitnessError, witness
 from barrierlab.sim.checkpoint.result import Result, run
-from barrierlab.sim.cli.choices import FILE, settings_option
-from barrierlab.sim.cli.run import read_settings
+from barrierlab.sim.cli.choices import FILE, GivenSettings, settings_option
 from barrierlab.sim.cli.show import read_trace
 from barrierlab.sim.core.files import write
 from barrierlab.sim.core.status import HOLDS, VIOLATION
@@ -38,7 +37,7 @@ class NoWitnessError(InputError):
 @click.option("--out", type=FILE, help="Write the steps there, in their new order.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def witness_command(
-    run_of: str, checkpoint_id: int, seed: int | None, pairs: tuple[str, ...], out: Path | None, as_json: bool
+    run_of: str, checkpoint_id: int, seed: int | None, settings: GivenSettings, out: Path | None, as_json: bool
 ) -> None:
     """Show that RUN could have been in the state that a checkpoint of it recorded: put the steps before the cut first.
 
@@ -49,9 +48,9 @@ def witness_command(
     Example: barrierlab witness diamond --checkpoint 4
     """
     found, is_exact = (
-        _of_scenario(run_of, checkpoint_id, seed, pairs)
+        _of_scenario(run_of, checkpoint_id, seed, settings)
         if not _is_trace(run_of)
-        else _of_trace(Path(run_of), checkpoint_id, seed is not None or bool(pairs))
+        else _of_trace(Path(run_of), checkpoint_id, seed is not None or bool(settings))
     )
     if out is not None:
         write(out, as_text(found), NoWitnessError, "--out")
@@ -63,8 +62,8 @@ def _is_trace(run_of: str) -> bool:
     return Path(run_of).suffix == ".trace" or (Path(run_of).is_file() and Path(run_of).suffix != ".toml")
 
 
-def _of_scenario(name: str, checkpoint_id: int, seed: int | None, pairs: tuple[str, ...]) -> tuple[CutWitness, bool]:
-    result = run(load(name, read_settings(pairs)), seed)
+def _of_scenario(name: str, checkpoint_id: int, seed: int | None, settings: GivenSettings) -> tuple[CutWitness, bool]:
+    result = run(load(name, settings), seed)
     if not isinstance(result, Result):
         raise NoWitnessError(f"{name}: its runs have no checkpoints; give a scenario of checkpoints, or a trace")
     try:

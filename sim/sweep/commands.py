@@ -367,14 +367,13 @@ def _part_of(job: MeasuredJob) -> str:
 )
 @settings_option("A parameter or key of all their scenarios; repeatable.")
 @_json
-def measured_command(seeds: int, master: str, data: Path | None, pairs: tuple[str, ...], as_json: bool) -> None:
+def measured_command(seeds: int, master: str, data: Path | None, settings: dict[str, Any], as_json: bool) -> None:
     """Predict every job that was measured on a real Flink cluster, in each way to align; lay it beside the measurement.
 
     A target that is missed is shown, and is no violation. With --set, what another setting would predict.
 
     Example: barrierlab measured --set hops=task
     """
-    from barrierlab.sim.cli.run import read_settings
     from barrierlab.sim.sweep import measured
     from barrierlab.sim.sweep.plan import parameters_text, plan_of
     from barrierlab.sim.sweep.session import check_master
@@ -382,10 +381,10 @@ def measured_command(seeds: int, master: str, data: Path | None, pairs: tuple[st
 
     check_master(master)
     of_data = measured.load_measured() if data is None else measured.measured_in(data)
-    if changes := read_settings(pairs):
-        of_data = tuple(replace(job, settings={**job.settings, **changes}) for job in of_data)
+    if settings:
+        of_data = tuple(replace(job, settings={**job.settings, **settings}) for job in of_data)
     once = {(job.scenario, parameters_text(job.settings)): job for job in of_data}  # a job may be measured again
-    parts = ["measured = true"] if data is None and not changes else [_part_of(job) for job in once.values()]
+    parts = ["measured = true"] if data is None and not settings else [_part_of(job) for job in once.values()]
     text = "".join(f"[[part]]\n{part}\nseeds = {{ first = 1, last = {seeds} }}\n" for part in parts)
     plan = plan_of(text, "measured", Path("measured.toml"))
     with tempfile.TemporaryDirectory(prefix="barrierlab-") as directory:

@@ -218,7 +218,7 @@ def test_examples_name_what_there_is() -> None:
 
 def test_settings_are_read_as_toml_or_text() -> None:
     """`--set parallelism=2` would set a text, or `--set level=sat_4ms` fail."""
-    from barrierlab.sim.cli.run import read_settings
+    from barrierlab.sim.cli.choices import read_settings
 
     pairs = ("a=2", "b=2.5", "c=true", 'd="x"', "e=sat_4ms", 'f={ dist = "gamma", mean = 1.0, cv = 0.5 }', "g=a=b")
     assert read_settings(pairs) == {
