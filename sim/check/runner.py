@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -232,23 +232,52 @@ def run(
         If states are to be spread over processes.
         If the folder cannot be made, or a verdict in it cannot be read that is in no ledger.
     """
-    from barrierlab.sim.sweep.session import PROCESSES, check_master
+    from barrierlab.sim.sweep.execute import interrupts, on_processes, on_spark
+    from barrierlab.sim.sweep.session import PROCESSES, check_master, process_count, spark_session
 
-    if spread == STATES and check_master(master).startswith(PROCESSES):
+    processes = process_count(check_master(master))
+    if spread == STATES and processes is not None:
         raise CheckError(f"--spread {spread} with --master {master}: allowed with a Spark master, such as local[2]")
-    try:
-        if directory is not None:
-            return _run(
-                *(chosen, check_master(master), budget_s, directory, resume, tick, say, is_ledger, spread), keeps=True
-            )
-        if chosen.implementation and chosen.group == "tiny" and check_master(master) == PROCESSES:
+    with ExitStack() as stack:
+        stack.callback(end_programs)
+        keeps = directory is not None
+        if not keeps and chosen.implementation and chosen.group == "tiny" and master == PROCESSES:
             return _run_here(chosen, budget_s, tick)
-        with TemporaryDirectory(prefix="barrierlab-check-") as temporary:
-            return _run(
-                *(chosen, check_master(master), budget_s, Path(temporary), False, tick, say, False, spread), keeps=False
-            )
-    finally:
-        end_programs()
+        if directory is None:
+            directory = Path(stack.enter_context(TemporaryDirectory(prefix="barrierlab-check-")))
+        is_new = not directory.exists()
+        make_folder(directory, "--ledger" if is_ledger else "--save")
+        if is_ledger and is_new:  # a cache is not for version control
+            write(directory / ".gitignore", "*\n", CheckError, "--ledger")
+        files = {name: file_of(directory, chosen.implementation, name) for name in chosen.names}
+        taken = _taken_over(list(files.values()), chosen, resume, is_ledger, say)
+        missing = [name for name, path in files.items() if path not in taken]
+        workers = 1 if spread == STATES else processes or os.cpu_count() or 1
+        if budget_s is not None and processes is not None:
+            missing.sort(key=lambda name: size_rank(_scopes(chosen.group)[name]))
+        work = partial(_check_into, chosen, str(directory.resolve()), Budget.of(budget_s, workers), keeps)
+        interrupted = stack.enter_context(interrupts())
+
+        def watch() -> None:
+            tick(sum(path.exists() for path in files.values()))
+            if interrupted():
+                raise KeyboardInterrupt
+
+        if missing and processes is None:
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (chosen.folder, os.environ.get("PYTHONPATH"))))
+            session = spark_session(master)
+            if spread == STATES:
+                from barrierlab.sim.check.spread import explored_on
+
+                for name in missing:
+                    work(name, partial(explored_on, session, directory.resolve(), watch))
+                    watch()
+            else:
+                on_spark(session, missing, work, watch)
+        elif missing:
+            on_processes(processes or 1, missing, work, watch)
+        watch()
+        return [taken[path] if path in taken else kept(path)[1] for path in files.values()]
 
 
 def make_folder(directory: Path, option: str) -> None:
@@ -271,57 +300,6 @@ def _run_here(chosen: CheckPlan, budget_s: float | None, tick: Callable[[int], N
         outcomes.append(check_one(chosen, name, budget.share_s(len(chosen.names) - number)))
         tick(number + 1)
     return outcomes
-
-
-def _run(
-    chosen: CheckPlan,
-    master: str,
-    budget_s: float | None,
-    directory: Path,
-    resume: bool,
-    tick: Callable[[int], None],
-    say: Callable[[str], None],
-    is_ledger: bool,
-    spread: str,
-    keeps: bool,
-) -> list[Outcome]:
-    from barrierlab.sim.sweep.execute import interrupts, on_processes, on_spark
-    from barrierlab.sim.sweep.session import process_count, spark_session
-
-    processes = process_count(master)
-    is_new = not directory.exists()
-    make_folder(directory, "--ledger" if is_ledger else "--save")
-    if is_ledger and is_new:  # a cache is not for version control
-        write(directory / ".gitignore", "*\n", CheckError, "--ledger")
-    files = {name: file_of(directory, chosen.implementation, name) for name in chosen.names}
-    taken = _taken_over(list(files.values()), chosen, resume, is_ledger, say)
-    missing = [name for name, path in files.items() if path not in taken]
-    workers = 1 if spread == STATES else processes or os.cpu_count() or 1
-    if budget_s is not None and processes is not None:
-        missing.sort(key=lambda name: size_rank(_scopes(chosen.group)[name]))
-    work = partial(_check_into, chosen, str(directory.resolve()), Budget.of(budget_s, workers), keeps)
-    with interrupts() as interrupted:
-
-        def watch() -> None:
-            tick(sum(path.exists() for path in files.values()))
-            if interrupted():
-                raise KeyboardInterrupt
-
-        if missing and processes is None:
-            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (chosen.folder, os.environ.get("PYTHONPATH"))))
-            session = spark_session(master)
-            if spread == STATES:
-                from barrierlab.sim.check.spread import explored_on
-
-                for name in missing:
-                    work(name, partial(explored_on, session, directory.resolve(), watch))
-                    watch()
-            else:
-                on_spark(session, missing, work, watch)
-        elif missing:
-            on_processes(processes or 1, missing, work, watch)
-        watch()
-    return [taken[path] if path in taken else kept(path)[1] for path in files.values()]
 
 
 class Budget(NamedTuple):
