@@ -99,6 +99,19 @@ def test_a_thin_source_is_no_saturated_job(number: int, tmp_path: Path) -> None:
         pieces(2.0)
 
 
+def test_a_queue_that_may_be_chance_is_no_saturated_job(tmp_path: Path) -> None:
+    """A job that is busy nine tenths of its time would get no advice, as six of a hundred events came late."""
+    busy = {"s": {"service_s": {"dist": "exponential", "mean": 3.0}}}
+    pieces = measured(job(tmp_path, source={"a": {"rate_per_s": 0.3, "arrivals": "poisson"}}, operator=busy))
+    assert pieces.load == pytest.approx(0.9, abs=0.02)
+
+
+def test_a_task_that_never_waits_is_saturated_however_little_piles_up(tmp_path: Path) -> None:
+    """It would get an interval, and fall behind for ever, though by two events of a hundred."""
+    with pytest.raises(NoAdviceError, match="saturated: s is busy 100%"):
+        measured(job(tmp_path, operator={"s": {"service_s": 0.51}}, checkpoint={"sync_s": 0.0}))
+
+
 def test_the_simulation_is_beside_the_closed_form(tmp_path: Path) -> None:
     """The check would be of another job, or say nothing where both part."""
     small = job(tmp_path)
