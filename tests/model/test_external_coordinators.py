@@ -23,7 +23,7 @@ from barrierlab.sim.check.report import summary
 from barrierlab.sim.check.runner import check_one, plan
 from docs.parts.coordinator import Plain
 from tests.model.external_coordinators import PLANTED, NoEnds, Sound
-from tests.sim.support import barrierlab
+from tests.sim.support import in_one_process
 
 WORLDS = {each.name: each for group in ("tiny", "small") for each in SCOPES[group]() if isinstance(each, WorldScope)}
 CHAIN = "aligned: a->s; events 1, checkpoints 1; crash"
@@ -340,8 +340,8 @@ def test_the_interface_has_ten_methods_at_most() -> None:
 
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Call it without processes."""
-    return barrierlab(capsys, "check", *arguments, "--master", "processes[1]")
+    """Call it without processes: one takes longer to start than these scopes."""
+    return in_one_process(capsys, "check", *arguments)
 
 
 MODULE = "tests.model.external_coordinators"

@@ -164,3 +164,10 @@ def in_this_process(
     for chunk in chunks:
         work(chunk)
         watch()
+
+
+def in_one_process(capture: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of a command that would share its work among processes, with this one alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
+        return barrierlab(capture, *arguments)

@@ -123,12 +123,12 @@ def test_json_has_what_is_promised_and_nothing_else(mine: Path, check: Command) 
 
 
 def test_an_aligner_of_ones_own_is_refuted_in_every_form(
-    mine: Path, apart: Command, monkeypatch: pytest.MonkeyPatch
+    mine: Path, check: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A team would not see, in its own tools, that its aligner loses events."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(mine / "summary.md"))
-    status, out, _ = apart(
+    status, out, _ = check(
         *("--impl", "of_mine:Forgetful", "--scope", TWO_EVENTS),
         *("--save", "kept", "--junit", "junit.xml", "--markdown", "page.md"),
     )
@@ -244,9 +244,9 @@ def test_a_run_that_cannot_be_made_again_is_a_violation(monkeypatch: pytest.Monk
     assert "look for chance" in outcome.why
 
 
-def test_what_the_budget_does_not_reach_is_undecided(mine: Path, apart: Command) -> None:
+def test_what_the_budget_does_not_reach_is_undecided(mine: Path, check: Command) -> None:
     """`holds` would be said of what was not looked at."""
-    status, out, _ = apart("--scope", "tiny", "--protocol", "aligned", "--budget", "0.0001")
+    status, out, _ = check("--scope", "tiny", "--protocol", "aligned", "--budget", "0.0001")
     assert status == 3
     assert "verdict: undecided" in out
     assert "undecided: aligned: a->s; " in out

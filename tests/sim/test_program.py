@@ -20,7 +20,7 @@ from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.check import Outcome
 from barrierlab.sim.check.program import ProgramFault, aligner_of, end_programs
 from barrierlab.sim.check.runner import check_one, plan
-from tests.sim.support import barrierlab
+from tests.sim.support import barrierlab, in_one_process
 
 ROOT = Path(__file__).parents[2]
 SMALL = f"{sys.executable} docs/engines/python/aligner.py"
@@ -105,7 +105,7 @@ def test_the_small_aligner_has_the_counts_of_its_twin(how: str) -> None:
 @pytest.mark.parametrize("how", ["bug replay", pytest.param("bug", marks=pytest.mark.slow)])
 def test_the_planted_bug_is_found(how: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The example would be red for nothing, or by a run that is too short to need an exploration."""
-    status, out, _ = barrierlab(capsys, "check", "--exec", f"{SMALL} {how}", "--scope", ABORT, "--json")
+    status, out, _ = in_one_process(capsys, "check", "--exec", f"{SMALL} {how}", "--scope", ABORT, "--json")
     (violation,) = json.loads(out)["violations"]
     assert (status, violation["invariant"], violation["steps"]) == (1, "LIVE", 14)
 
@@ -252,7 +252,7 @@ def test_every_output_names_the_program(tmp_path: Path, capsys: pytest.CaptureFi
     """A pipeline would show a violation of nothing, at no place."""
     names = {"--sarif": "x.sarif", "--junit": "x.xml", "--markdown": "x.md", "--save": "saved"}
     files = [word for option, name in names.items() for word in (option, str(tmp_path / name))]
-    status, out, _ = barrierlab(
+    status, out, _ = in_one_process(
         capsys, "check", "--exec", f"{SMALL} bug", "--scope", ABORT, "--strict", "--github", *files
     )
     assert status == 1
