@@ -34,7 +34,7 @@ ANSWERS = sorted(FLINK.glob("*/*.json"))
 QUICK = ("2.x/chain_remote_debloated_aligned",)
 """The others are unions, of which one is predicted from another job below, and what takes as long and says no more."""
 SERVICE = Cost("operator.slow.service_s", (0.0042,), 0.0042, 0.0041, 0.0043, 2, (1.0,))
-SHORT: dict[str, Any] = {"until_s": 18.0, "level": "rho050"}
+SHORT: dict[str, Any] = {"until_s": 12.0, "level": "rho050"}
 
 
 def _profile() -> Profile:
@@ -202,7 +202,7 @@ def test_a_measurement_in_another_mode_is_one_line(capsys: pytest.CaptureFixture
 
 def test_a_table_for_people_says_what_is_inside(capsys: pytest.CaptureFixture[str]) -> None:
     """A person would have to compare columns."""
-    arguments = ("predict", "flink_chain", "--costs", str(DATA / "costs_remote.toml"), "--set", "until_s=20.0")
+    arguments = ("predict", "flink_chain", "--costs", str(DATA / "costs_remote.toml"), "--set", "until_s=12.0")
     status, out, err = barrierlab(capsys, *arguments, "--seeds", "2", "--against", str(DATA))
     assert (status, err) == (0, "")
     assert "90% from" in out
@@ -225,7 +225,7 @@ def test_runs_of_other_settings_are_left_out(capsys: pytest.CaptureFixture[str],
     idle, full = runs = ("R_chain_rho050_aligned", "R_chain_sat_4ms_aligned")
     one, two = _of_runs(tmp_path / "one", idle), _of_runs(tmp_path / "two", *runs)
     costs = str(DATA / "costs_remote.toml")
-    arguments = ("predict", "flink_chain", "--costs", costs, "--set", "until_s=20.0", "--seeds", "2", "--against")
+    arguments = ("predict", "flink_chain", "--costs", costs, "--set", "until_s=12.0", "--seeds", "2", "--against")
     found = json.loads(barrierlab(capsys, *arguments, two, "--against", two, "--json")[1])
     said = "rate_A is 250, here 750"
     assert (found["measured_runs"], found["left_out"]) == ([full], {idle: said})
