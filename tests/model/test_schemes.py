@@ -174,6 +174,7 @@ def test_a_part_that_is_told_before_it_is_whole_is_noticed(name: str) -> None:
     world = World(Bounds(JOIN, events=0), components(SCHEMES[name]))
     explore(world)
     assert [table.parts_are_late for table in world.tables] == [False, name in LATE, False]
+    assert Ample(world).reduction_unsound == (name in LATE)
 
 
 class ForwardsManyTimes(class_of(Scheme())):  # type: ignore[misc]
