@@ -145,12 +145,15 @@ def test_a_breach_is_found(code: str, finding: str) -> None:
 
 
 def in_less_time(notebook: Any, path: Path) -> None:
-    """Let the notebook run its sweep for a third of the time: the same runs, tables and pictures."""
+    """Let the notebook run its sweep for a third of the time, on one process: the same runs, tables and pictures."""
     shipped = (ROOT / "sim/scenarios/sweeps/aligned_in_small.toml").read_text(encoding="utf-8")
     assert "until_s = 10.0" in shipped
     path.write_text(shipped.replace("until_s = 10.0", "until_s = 4.0, warmup_s = 1.0"), encoding="utf-8")
     for cell in notebook.cells:
-        cell.source = cell.source.replace('run_sweep("aligned_in_small"', f'run_sweep("{path}"')
+        cell.source = cell.source.replace(
+            'run_sweep("aligned_in_small", f"{directory}/sweep")',
+            f'run_sweep("{path}", f"{{directory}}/sweep", "processes[1]")',
+        )
 
 
 @each_that_runs

@@ -21,7 +21,7 @@ from barrierlab.sim.sweep.measured import (
     measured_in,
     statistics_of,
 )
-from tests.sim.support import barrierlab
+from tests.sim.support import in_one_process
 
 JOBS = {job.name: job for job in load_measured()}
 # Those that are quick to simulate, of each scenario, topology and mode, under saturation and below.
@@ -92,8 +92,8 @@ def test_another_folder_is_predicted_as_the_shipped_one(capsys: pytest.CaptureFi
     [row] = [row for row in rows if row.startswith("L_chain_sat_4ms_aligned,")]
     again = row.replace("L_chain_sat_4ms_aligned", "L_chain_sat_4ms_again_aligned")
     (tmp_path / "runs.csv").write_text("\n".join([head, row, again]) + "\n", encoding="utf-8")
-    arguments = ("measured", "--data", str(tmp_path), "--seeds", "1", "--master", "processes[1]")
-    status, out, _ = barrierlab(capsys, *arguments, "--json")
+    arguments = ("measured", "--data", str(tmp_path), "--seeds", "1")
+    status, out, _ = in_one_process(capsys, *arguments, "--json")
     found = json.loads(out)
     assert (status, found["runs"]) == (0, 1)  # measured twice, simulated once
     cells = {(cell["job"], cell["statistic"]): cell for cell in found["cells"]}

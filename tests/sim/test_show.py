@@ -132,7 +132,7 @@ def test_a_long_run_is_a_page_of_the_part_around_a_checkpoint(
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The trace of a run that is too long for pictures."""
     path = tmp_path_factory.mktemp("long") / "long.trace"
-    path.write_text(barrierlab_run(load("diamond", {"until_s": 7.0})).trace(), encoding="utf-8")
+    path.write_text(barrierlab_run(load("diamond", {"until_s": 5.0})).trace(), encoding="utf-8")
     return path
 
 
@@ -166,7 +166,7 @@ def test_mermaid_draws_what_it_can(long: Path, capsys: pytest.CaptureFixture[str
     """Mermaid refuses a text of more than 50,000 characters, and a person would see an error instead of a run."""
     _, out, _ = show(capsys, str(long), "--format", "mermaid")
     assert len(out) <= 50_000
-    assert "title the part around checkpoint 3" in out
+    assert "title the part around checkpoint 2" in out
     _, out, _ = show(capsys, str(STORY), "--format", "mermaid")
     assert "title" not in out
 
