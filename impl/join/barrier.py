@@ -332,6 +332,21 @@ class JoinBarrier:
         rules."""
         return tuple(each.read_for(out) for each in self.inputs if each.has(out, now_ns))
 
+    def note_processed(self, each: JoinInput | None, epoch: int, value: int) -> Observed:
+        """Note that a stage before the join has processed an input up to a value."""
+        if each is None:
+            return Observed.NOT_AN_INPUT
+        if epoch != each.epoch and not self.inputs.enter_epoch(each.stream_id, epoch):
+            return Observed.OLDER_EPOCH
+        if value <= each.processed:
+            return Observed.BEHIND
+        each.processed = value
+        if each.observed == NEVER:
+            return Observed.REJECTED
+        if self.config.use_processed:
+            each.reached = min(each.observed, value)
+        return Observed.TAKEN
+
     def epoch_of(self, stream_id: int) -> int | None:
         """Return the epoch of an input; None if it is unknown, or no input."""
         return self.inputs.epoch_of(stream_id)

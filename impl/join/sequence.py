@@ -69,17 +69,7 @@ class SequenceJoinBarrier(JoinBarrier):
 
     def process(self, stream_id: int, epoch: int, seq: int) -> Observed:
         """A stage before the join has processed a stream up to `seq`; it gates if the configuration says so."""
-        each = self.inputs.by_number.get(stream_id)
-        if each is None:
-            return Observed.NOT_AN_INPUT
-        if epoch != each.epoch and not self.inputs.enter_epoch(stream_id, epoch):
-            return Observed.OLDER_EPOCH
-        if seq <= each.processed:
-            return Observed.BEHIND
-        each.processed = seq
-        if self.config.use_processed:
-            each.reached = min(each.observed, seq)
-        return _TAKEN
+        return self.note_processed(self.inputs.by_number.get(stream_id), epoch, seq)
 
     def after_overrun(self, slots: Mapping[int, int], need_all: bool = True, margin: int = 0) -> int:
         """Return where a stage goes on that was overrun: `margin` outputs above the first that may have all its slots.

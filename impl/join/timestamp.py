@@ -94,19 +94,8 @@ class TimestampJoinBarrier(JoinBarrier):
 
     def process_time(self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int) -> Observed:
         """Note that a stage before the join has processed a stream up to this time; it gates if so configured."""
-        each = (self.inputs.by_frame if source is _FRAME else self.inputs.by_slot).get(stream_id)
-        if each is None:
-            return Observed.NOT_AN_INPUT
-        if epoch != each.epoch and not self.inputs.enter_epoch(stream_id, epoch):
-            return Observed.OLDER_EPOCH
-        if timestamp_ns <= each.processed:
-            return Observed.BEHIND
-        each.processed = timestamp_ns
-        if each.observed == NEVER:
-            return Observed.REJECTED
-        if self.config.use_processed:
-            each.reached = min(each.observed, timestamp_ns)
-        return _TAKEN
+        by = self.inputs.by_frame if source is _FRAME else self.inputs.by_slot
+        return self.note_processed(by.get(stream_id), epoch, timestamp_ns)
 
     def _observe_unusual(self, each: JoinInput, epoch: int, timestamp_ns: int | None, now_ns: int) -> Observed:
         if timestamp_ns is not None:
