@@ -316,6 +316,7 @@ _OVERRUNS: tuple[tuple[dict[int, int], bool, int], ...] = (
 _POLL, _FINISH = ScriptStep(POLL, None), ScriptStep(FINISH, None)
 
 
+@dataclass(eq=False)
 class JoinLockstep:
     """The code beside its reference, as a system to explore.
 
@@ -338,34 +339,27 @@ class JoinLockstep:
         Whether what came out belongs to a state: only so it shows whether it depends on the order.
     """
 
-    def __init__(
-        self,
-        make: Callable[[], JoinStage],
-        slots: dict[int, int],
-        before: Sequence[JoinMove],
-        scripts: Sequence[Sequence[JoinMove]],
-        outs: Sequence[int],
-        reads: Sequence[Wanted] = (),
-        has_stage: bool = True,
-        keeps_outcomes: bool = False,
-    ) -> None:
-        self._make = make
-        self._slots = slots
-        self._before = before
-        self._steps = [[ScriptStep(move, number) for move in script] for number, script in enumerate(scripts)]
-        self._outs = outs
-        self._reads = reads
-        self._has_stage = has_stage
-        self._keeps_outcomes = keeps_outcomes
-        self._frames = [move.frame for script in (before, *scripts) for move in script if move.frame is not None]
-        self._pair = JoinPair(make, slots)
+    make: Callable[[], JoinStage]
+    slots: dict[int, int]
+    before: Sequence[JoinMove]
+    scripts: Sequence[Sequence[JoinMove]]
+    outs: Sequence[int]
+    reads: Sequence[Wanted]
+    has_stage: bool
+    keeps_outcomes: bool
+
+    def __post_init__(self) -> None:
+        self._steps = [[ScriptStep(move, number) for move in script] for number, script in enumerate(self.scripts)]
+        scripts = (self.before, *self.scripts)
+        self._frames = [move.frame for script in scripts for move in script if move.frame is not None]
+        self._pair = JoinPair(self.make, self.slots)
         self._agreed: set[JoinState] = set()
         self.outcomes: set[tuple[object, ...]] = set()
 
     def start(self) -> JoinPosition:
         """Return what has come at first, and nothing more."""
-        pair = self._pair = JoinPair(self._make, self._slots)
-        for move in self._before:
+        pair = self._pair = JoinPair(self.make, self.slots)
+        for move in self.before:
             if reason := self._made(pair, move):
                 return JoinDifference(reason)
         return self._captured((0,) * len(self._steps))
@@ -375,7 +369,7 @@ class JoinLockstep:
         if isinstance(state, JoinDifference):
             return ()
         steps = [steps[place] for steps, place in zip(self._steps, state.places, strict=True) if place < len(steps)]
-        if self._has_stage:
+        if self.has_stage:
             steps.append(_FINISH if state.is_reading else _POLL)
         return steps
 
@@ -402,7 +396,7 @@ class JoinLockstep:
     @property
     def properties(self) -> tuple[Always[JoinPosition], ...]:
         """Return the property that both stay alike; `outcomes` keeps the output of each final state."""
-        if not self._keeps_outcomes:
+        if not self.keeps_outcomes:
             return (Always("lockstep", _parted),)
         return Always("lockstep", _parted), Always("outcomes", self._keep)
 
@@ -431,15 +425,15 @@ class JoinLockstep:
 
     def journal(self, run: Sequence[ScriptStep]) -> list[JoinEntry]:
         """Return what is written down when the moves of a run are made, and what is answered at its end."""
-        pair = self._pair = JoinPair(self._make, self._slots)
-        for move in (*self._before, *(step.move for step in run)):
+        pair = self._pair = JoinPair(self.make, self.slots)
+        for move in (*self.before, *(step.move for step in run)):
             self._made(pair, move)
         self._ask(pair)
         return pair.world.entries
 
     def _ask(self, pair: JoinPair) -> None:
         """Write down what the barrier answers, so that a judge of the journal sees it."""
-        for out in self._outs:
+        for out in self.outs:
             if 0 <= out <= MOST:
                 self._made(pair, JoinMove(f"ask {out}", lambda pair, out=out: (pair.world.ask(out, pair.now_ns), None)))  # type: ignore[misc]
 
@@ -469,9 +463,9 @@ class JoinLockstep:
         yield "the map in force", barrier.active is not None, in_force
         yield "the last output", barrier.last_out, -1 if meant.known.last is None else meant.known.last
         yield "clocks differ", barrier.clocks_differ, meant.clocks_differ()
-        for stream in self._slots:
+        for stream in self.slots:
             yield f"the epoch of {stream}", barrier.epoch_of(stream), meant.epoch_of(stream)
-        for out in self._outs:
+        for out in self.outs:
             yield f"ready({out})", _answer(partial(barrier.ready, out, now_ns)), meant.ready(out, now_ns)
             if in_force and 0 <= out <= MOST:
                 yield f"missing({out})", barrier.missing(out, now_ns), meant.missing(out, now_ns)
@@ -481,7 +475,7 @@ class JoinLockstep:
                 yield f"the deadline of {out}", deadline_ns, meant.next_deadline_ns(out, now_ns)
                 reads = tuple(starmap(_wanted, barrier.reads(out, now_ns)))
                 yield f"the reads of {out}", reads, meant.reads(out, now_ns)
-        if self._has_stage:
+        if self.has_stage:
             yield "the next output", stage.next_out(), pair.reference.next_out()
             yield "the deadline", stage.next_deadline_ns(now_ns), pair.reference.next_deadline_ns(now_ns)
             if isinstance(barrier, SequenceJoinBarrier):
@@ -494,7 +488,7 @@ class JoinLockstep:
         for frame in self._frames:
             whole = pair.world.rings[frame.stream_id].holds(frame)
             yield f"holds {_name(frame)}", whole, pair.reference.rings[frame.stream_id].holds(frame_facts(frame))
-        for wanted in self._reads:
+        for wanted in self.reads:
             opened = pair.world.rings[wanted.stream].open(Read(*wanted[:2], SOURCES.get(wanted.by), *wanted[3:]))
             found = opened.value if isinstance(opened, Miss) else frame_facts(opened.frame)
             asked_for = pair.reference.rings[wanted.stream].open(wanted)
@@ -502,7 +496,7 @@ class JoinLockstep:
 
     def _captured(self, places: tuple[int, ...]) -> JoinState:
         pair = self._pair
-        if not self._keeps_outcomes:
+        if not self.keeps_outcomes:
             pair.world.outcomes = []
         reading = pair.world.stage.attempt is not None
         return JoinState(places, pair.now_ns, pair.world.capture(), pair.reference.value, reading)
