@@ -127,6 +127,7 @@ class Bench:
 
     Attributes
     ----------
+    source : str
     scenario : Scenario or JoinScenario
         With what is the same in all runs.
     """
@@ -143,7 +144,7 @@ class Bench:
         keeps: bool = False,
         of_joins: bool = False,
     ) -> None:
-        self._source, self._settings, self._checkpoints = source, dict(settings), checkpoints
+        self.source, self._settings, self._checkpoints = source, dict(settings), checkpoints
         self._keeps = keeps
         self.precision, self._runner, self._until = precision, runner, until
         self._kept: dict[tuple[str, int], Facts] = {}
@@ -164,11 +165,6 @@ class Bench:
     def runs(self) -> int:
         """Return how many runs there were."""
         return len(self._kept)
-
-    @property
-    def source(self) -> str:
-        """Return what `load` takes for the scenario."""
-        return self._source
 
     def run_id(self, changes: Changes, seed: int) -> str:
         """Return the id of a run with changes: that of the same run in a sweep."""
@@ -192,13 +188,13 @@ class Bench:
 
     def loaded(self, changes: Changes) -> Scenario:
         """Return the scenario with changes, as long as a run of it is."""
-        return cast("Scenario", load(self._source, self.settings(changes)))
+        return cast("Scenario", load(self.source, self.settings(changes)))
 
     def settings(self, changes: Changes) -> dict[str, Any]:
         """Return all settings of a run with changes, its length among them."""
         found = self._settings | self._always | settings_of(self.scenario, changes)
         if not self._of_joins and "until_s" not in changes and "until_s" not in self._always:
-            scenario = load(self._source, found, kind=Scenario)
+            scenario = load(self.source, found, kind=Scenario)
             interval_s = scenario.checkpoint.interval_s
             if interval_s is not None:
                 until_s = max(scenario.warmup_s + self._checkpoints * interval_s, interval_s)
@@ -222,7 +218,7 @@ class Bench:
         name = json.dumps(settings, sort_keys=True)
         seeds = list(seeds)
         missing = [seed for seed in seeds if (name, seed) not in self._kept]
-        for found in self._runner([(self._source, settings, seed, self._keeps) for seed in missing], self._until):
+        for found in self._runner([(self.source, settings, seed, self._keeps) for seed in missing], self._until):
             if found.verdict == "broken":
                 raise BrokenRunError(f"seed {found.seed}: {found.broken}")
             self._kept[name, found.seed] = found

@@ -143,9 +143,8 @@ class _PartWriter:
 
     def __init__(self, store: Store, declared: TableSchema, part: str, generation: int) -> None:
         self._store, self._declared, self._part, self._generation = store, declared, part, generation
-        names = [name for name in declared.arrow().names if name != "part"]  # which the folder says
-        self._schema = _without_part(declared)
-        self._waiting = self._schema.empty_table().select(names)
+        self._schema = declared.without_part()  # which the folder says
+        self._waiting = self._schema.empty_table()
         self._entries: list[dict[str, Any]] = []
         self._writer: Any = None
         self._done_bytes = 0
@@ -194,12 +193,6 @@ class _PartWriter:
             self._sink.close()
             self._writer = None
             _sync(self._store.directory / STAGING / self._entries[-1]["file"])
-
-
-def _without_part(declared: TableSchema) -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema([field for field in declared.arrow() if field.name != "part"])
 
 
 def _sync(path: Path) -> None:

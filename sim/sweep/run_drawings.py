@@ -44,20 +44,6 @@ class Drawn:
     explorable: str = ""
 
 
-def made_again(directory: Path, run_id: str) -> Any:
-    """Return the result of a run of a sweep, or of an answer, repeated.
-
-    Raises
-    ------
-    SweepError
-        If it does not come out as it is stored.
-    """
-    found = rerun(kept_runs(directory), run_id)
-    if found.result is None or found.differs:
-        raise SweepError(f"run {run_id} came out otherwise than it is stored, so it is not drawn")
-    return found.result
-
-
 def drawn_again(
     directory: Path, run_id: str, sections: Mapping[Section, str], draw: Callable[[Any], list[Drawn]]
 ) -> list[Drawn]:
@@ -69,10 +55,12 @@ def drawn_again(
         The words of each section.
     """
     try:
-        result = made_again(directory, run_id)
+        found = rerun(kept_runs(directory), run_id)
+        if found.result is None or found.differs:
+            raise SweepError(f"run {run_id} came out otherwise than it is stored, so it is not drawn")
     except SweepError as error:
         return [Drawn(*section, f"{words} Not drawn: {error}.") for section, words in sections.items()]
-    return draw(result)
+    return draw(found.result)
 
 
 def drawn_checkpoint(section: Section, store: Store, sample: CheckpointSample, words: str) -> Drawn:

@@ -351,7 +351,7 @@ def read_file(declared: TableSchema, file: str, columns: Sequence[str] | None = 
         found = pq.read_schema(pa.BufferReader(content))
         part, wanted = part_of(file), columns or declared.arrow().names
         stored = [name for name in wanted if part is None or name != "part"]
-        schema = pa.schema([field for field in declared.arrow() if part is None or field.name != "part"])
+        schema = declared.arrow() if part is None else declared.without_part()
         rows = pq.read_table(pa.BufferReader(content), columns=stored, schema=schema)
         if len(stored) < len(wanted):
             rows = rows.append_column(declared.arrow().field("part"), pa.repeat(pa.scalar(part), rows.num_rows))

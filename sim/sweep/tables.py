@@ -37,6 +37,12 @@ class TableSchema(NamedTuple):
         """The pyarrow schema; every column but the key's may be missing."""
         return _arrow(self)
 
+    def without_part(self) -> pa.Schema:
+        """Return the same without the column `part`, which the folder of a file says."""
+        import pyarrow as pa
+
+        return pa.schema([field for field in self.arrow() if field.name != "part"])
+
     def spark(self) -> StructType:
         """The Spark schema of the same table."""
         from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
