@@ -22,7 +22,8 @@ UNALIGNED_FLAG = 1
 _LAYOUT = Struct("<QQQ")
 
 
-def _check_id(checkpoint_id: int) -> None:
+def check_id(checkpoint_id: int) -> None:
+    """Raise CheckpointIdError unless this is the id of a checkpoint."""
     if type(checkpoint_id) is not int or not 1 <= checkpoint_id <= MAX_U64:
         raise CheckpointIdError(checkpoint_id)
 
@@ -128,7 +129,7 @@ class CheckpointBarrier:
     flags: int = 0
 
     def __post_init__(self) -> None:
-        _check_id(self.checkpoint_id)
+        check_id(self.checkpoint_id)
         if type(self.epoch) is not int or not 0 <= self.epoch <= MAX_U64:
             raise EpochError(self.epoch, f"0 to {MAX_U64}")
         check_number("flags", self.flags, 0, MAX_U64)
@@ -187,7 +188,7 @@ class CancelBarrier:
     checkpoint_id: int
 
     def __post_init__(self) -> None:
-        _check_id(self.checkpoint_id)
+        check_id(self.checkpoint_id)
 
     def __str__(self) -> str:
         return f"cancel {self.checkpoint_id}"

@@ -22,9 +22,8 @@ from typing import ClassVar, Final
 
 from barrierlab.impl.checkpoint.inputs import InputBuffers, Room
 from barrierlab.impl.checks import check_number
-from barrierlab.impl.errors import CheckpointIdError, InputCountError, NotTriggeredError, UnknownMessageError
+from barrierlab.impl.errors import InputCountError, NotTriggeredError, UnknownMessageError
 from barrierlab.impl.messages import (
-    MAX_U64,
     UNALIGNED_FLAG,
     CancelBarrier,
     CheckpointBarrier,
@@ -32,6 +31,7 @@ from barrierlab.impl.messages import (
     Event,
     StreamMessage,
     Watermark,
+    check_id,
 )
 from barrierlab.impl.messages import (
     size_of as default_size_of,
@@ -75,11 +75,6 @@ class BarrierAlignerConfig:
             raise InputCountError(self.num_inputs, MAX_INPUTS)
         for name in ("max_buffer_per_input", "max_buffer_memory_bytes", "alignment_timeout_ns"):
             check_number(name, getattr(self, name), 1)
-
-
-def _check_id(checkpoint_id: int) -> None:
-    if type(checkpoint_id) is not int or not 1 <= checkpoint_id <= MAX_U64:
-        raise CheckpointIdError(checkpoint_id)
 
 
 class AlignmentAction(Enum):
@@ -399,7 +394,7 @@ class BarrierAligner:
             If the id or an input is none, or an input is named twice. Nothing changes.
         """
         if last_terminated_id or type(last_terminated_id) is not int:  # 0 is the beginning
-            _check_id(last_terminated_id)
+            check_id(last_terminated_id)
         self.inputs.close_all(ended)
         self.last_terminated_id = last_terminated_id
 
@@ -451,7 +446,7 @@ class BarrierAligner:
         CheckpointIdError
             If the id is out of range.
         """
-        _check_id(checkpoint_id)
+        check_id(checkpoint_id)
         if self._is_closed(checkpoint_id):
             return False
         self.abort_here(checkpoint_id, reason)
