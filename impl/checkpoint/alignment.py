@@ -355,6 +355,7 @@ class BarrierAligner:
         self.last_terminated_id = checkpoint_id
         self.barrier = None
         self.triggered = False
+        self._first_ns = 0  # of what has ended: no state is to differ in it
         if self._triggers_ns:
             self._triggers_ns = {i: ns for i, ns in self._triggers_ns.items() if i > checkpoint_id}
         self.inputs.unblock_all()
@@ -527,6 +528,10 @@ class BarrierAligner:
         if barrier is None or self.triggered:
             return None
         return self._triggers_ns.get(barrier.checkpoint_id, self._first_ns)
+
+    def count_from(self, now_ns: int) -> None:
+        """Take the alignment under way for one whose first barrier came at `now_ns`."""
+        self._first_ns = now_ns
 
     def expires_ns(self) -> int | None:
         """Return the deadline of the current checkpoint."""

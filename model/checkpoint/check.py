@@ -291,7 +291,8 @@ class WorldScope:
         worlds: list[World] = []
         for planned in plans(self.bounds):
             shares = explores is None and bool(worlds)
-            world = worlds.pop().planned(planned) if shares else World(planned, components)  # they share their tables
+            # They share their tables.
+            world = worlds.pop().planned(planned) if shares else World(planned, components, forgets=True)
             worlds.append(world)
             ample = Ample(world, self.bounds)
             result = (explores or explored)(world, _left(seconds, begun), ample)

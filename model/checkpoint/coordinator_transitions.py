@@ -153,12 +153,18 @@ class CoordinatorTransitions:
         self.coordinator = self._make(monitor.triggered + 1)
         return self._captured(monitor._replace(ended=ended, acknowledged=frozenset()))
 
-    def resume(self, cell: int, checkpoint_id: int, finished: Mapping[str, Acknowledge], again: int) -> int:
-        """The job has been restored; `again` checkpoints are to come."""
+    def resume(
+        self, cell: int, checkpoint_id: int, finished: Mapping[str, Acknowledge], again: int, forgets: bool
+    ) -> int:
+        """The job has been restored, and `again` checkpoints are to come, newer ones than any before.
+
+        With `forgets`, which of those before was completed last is forgotten, but for the restored one.
+        """
         machine, monitor = self._cells.values[cell]
         self.coordinator.restore(machine)
         self.coordinator.resume(checkpoint_id, NOW_NS, finished)
-        return self._captured(monitor._replace(limit=monitor.triggered + again))
+        monitor = monitor._replace(limit=monitor.triggered + again)
+        return self._captured(monitor._replace(completed=checkpoint_id) if forgets else monitor)
 
     def decisions(self) -> Iterator[tuple[bool, Decision]]:
         """Yield each decision that was ever taken, and whether it was an abort asked from outside."""

@@ -339,6 +339,7 @@ class TaskMonitor(TaskWatch):
         """A source makes an event, or a watermark."""
         if type(item) is Event:
             self.made += 1
+            self._has_made_again()
         else:
             assert type(item) is Watermark
             self.watermark_ms = later(self.watermark_ms, item.timestamp_ms)
@@ -383,6 +384,11 @@ class TaskMonitor(TaskWatch):
         if is_idle:
             self._nothing_waits()
 
+    def _has_made_again(self) -> None:
+        """Forget how much a source had made when the job failed, once it has made as much."""
+        if self.made >= self.most_made:
+            self.most_made = 0
+
     def finish(self) -> None:
         """A source has nothing more to do."""
         self.finished = True
@@ -418,7 +424,8 @@ class TaskMonitor(TaskWatch):
         most_made = max(self.most_made, self.made) if self._must_repeat else 0
         self.restore(start)
         self.most_made = most_made
-        self.covered, self.visible_rows = shown, rows  # until the restore, that is how many are visible
+        self.visible_rows = rows
+        self.covered = shown if self._guarantee != "idempotent" else 0  # until the restore: how many are visible
 
     def go_back(self, past: Past) -> None:
         """A new task is restored to a cut."""
@@ -429,8 +436,10 @@ class TaskMonitor(TaskWatch):
         self.state, self.sent, self.applied, self.open = past.state, past.sent, past.applied, past.open
         self.finished, self.made = past.finished, past.made
         self.watermark_ms, self.marks = past.watermark_ms, past.marks
-        self.has_announced = past.watermark_ms is None
-        self.covered, self.rows = covered, past.rows
+        self.has_announced = past.watermark_ms is None or not self.inputs
+        self._has_made_again()
+        self.rows = past.rows
+        self.covered = covered if self._guarantee != "idempotent" else 0
         if self._guarantee == "exactly_once":
             self.unseen = past.unseen[shown - (covered - len(past.unseen)) :]
 

@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 import networkx as nx
 
 from barrierlab.impl.checkpoint.actions import AbortTask, Inject, Notify
+from barrierlab.impl.checkpoint.gate import Gate
+from barrierlab.impl.checkpoint.injector import CheckpointBarrierInjector
 from barrierlab.impl.checkpoint.recovery import TaskRestore
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.checkpoint.task import OperatorTask, SinkTask, SourceTask, Task
 from barrierlab.impl.checkpoint.transactions import Ledger
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from barrierlab.model.checkpoint.components import COUNTERS
 from barrierlab.model.checkpoint.monitor import CompletedCut, Past, TaskMonitor, raised
@@ -215,6 +218,12 @@ class TaskTransitions:
         self.task = self._make(self._tell)
         self._machines = _machines(self.task)
         self._counted = [(each, name) for each in self._machines for name in COUNTERS if hasattr(each, name)]
+        injector, gate = getattr(self.task, "injector", None), getattr(self.task, "gate", None)
+        is_impl = type(self.task) is SourceTask and type(injector) is CheckpointBarrierInjector
+        self._injector: CheckpointBarrierInjector | None = injector if is_impl else None
+        self._new_injector = () if self._injector is None else self._injector.capture()
+        aligner = gate.aligner if type(gate) is Gate else None
+        self._aligner = aligner if type(aligner) is UnalignedCheckpointer else None
         writer = getattr(self.task, "writer", None)
         self._ledger: Ledger | None = None if writer is None else writer.ledger
 
@@ -262,8 +271,8 @@ class TaskTransitions:
         self.infos[number] = self.infos[number]._replace(may_close=not self.monitor.most_made)
         return number
 
-    def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past) -> LocalStep:
-        """A new task is restored to its cut, where a dead one is."""
+    def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past, for_good: bool) -> LocalStep:
+        """A new task is restored to its cut, where a dead one is; `for_good` if it never has to be again."""
         dead = self.cells.values[cell]
         self._restore_task(self.start)
         self._restore_external(dead.outside)
@@ -272,12 +281,20 @@ class TaskTransitions:
         try:
             state = self.task.recover(part, checkpoint_id)  # type: ignore[attr-defined]
             self.monitor.came_back(state)
+            if for_good and type(self._ledger) is Ledger:
+                self._forget_transactions(self._ledger)
             self._at, self._end_reported = self._place_in_script(part), part.finished
             notes: tuple[Note, ...] = (("restored", self.monitor.name, None, (checkpoint_id, state)), *self._notes)
             broken = tuple(self.monitor.broken)
             return LocalStep(self._captured(), True, 0, broken, notes)
         except Exception as error:  # as in `_take`
             return LocalStep(cell, True, 0, (raised(self.monitor.name, error),), tuple(self._notes))
+
+    def _forget_transactions(self, ledger: Ledger) -> None:
+        """Forget what has become of transactions: another recovery would ask, and the names of later ones tell."""
+        transactions, written, rows = ledger.capture()  # type: ignore[misc]
+        prepared = ledger.prepared(self.monitor.name)
+        ledger.restore((tuple(each for each in transactions if each[0] in prepared), written, rows))  # type: ignore[has-type]
 
     def finished_part(self, cell: int) -> Acknowledge | None:
         """The final snapshot of a task that has been restored as finished."""
@@ -467,6 +484,7 @@ class TaskTransitions:
         task.reports.clear()
         for counted, name in self._counted:
             setattr(counted, name, 0)  # two cells that differ in nothing else are one
+        self._forget_what_is_over()
         extras = tuple(
             tuple((name, _frozen(buffered)) for name, buffered in sorted(vars(each).items()))
             if hasattr(each, "__dict__")
@@ -478,6 +496,13 @@ class TaskTransitions:
         return self._number(
             TaskState(machine, outbox, reports, monitor, self._at, task.finished, self._end_reported, self._outside())
         )
+
+    def _forget_what_is_over(self) -> None:
+        """Forget what the machines of `impl` do not look at any more: cells that differ in nothing else are one."""
+        if self._injector is not None and self.task.finished:  # no command is anything to a source that has ended
+            self._injector.restore(self._new_injector)
+        if self._aligner is not None and self._aligner.recording:  # no switch to come; any deadline passes at any time
+            self._aligner.count_from(NOW_NS)
 
     def _outside(self) -> Hashable:
         """Return what of the external system makes a difference to the sink. (What is visible is judged as it becomes

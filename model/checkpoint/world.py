@@ -126,6 +126,9 @@ class World:
     bounds : Bounds
     parts : Components, optional
         Whose machines; those of `impl` by default.
+    forgets : bool
+        Whether a job that was restored forgets what was completed last, and one that cannot fail again what it
+        committed and rolled back. Transactions have other names then: this is for a verdict, and not for a trace.
 
     Attributes
     ----------
@@ -148,8 +151,8 @@ class World:
     ['trigger 1', 'deliver a->s']
     """
 
-    def __init__(self, bounds: Bounds, components: Components = SOUND) -> None:
-        self.bounds, self.components = bounds, components
+    def __init__(self, bounds: Bounds, components: Components = SOUND, forgets: bool = False) -> None:
+        self.bounds, self.components, self.forgets = bounds, components, forgets
         topology = self.topology = bounds.graph()
         self.limits = bounds.limits(topology)
         self.messages: Interner[StreamMessage] = Interner()
@@ -732,7 +735,7 @@ class World:
         notes: list[Note] = []
         finished: dict[str, Acknowledge] = {}
         for name, at in self._task_at.items():
-            step, part = self._recoveries[at, new[at], number]
+            step, part = self._recoveries[at, new[at], number, self.forgets and not self.may_fail(state)]
             new[at] = step.cell
             self._breaks(new, step.broken)
             notes += step.notes
@@ -749,16 +752,18 @@ class World:
             self._log += sorted(notes, key=lambda note: order.get(note[0], 2))
         cell, again = state[self._coordinator_at], self.bounds.checkpoints_again
         try:
-            new[self._coordinator_at] = self._coordinator.resume(cell, stored.checkpoint_id, finished, again)
+            new[self._coordinator_at] = self._coordinator.resume(
+                cell, stored.checkpoint_id, finished, again, self.forgets
+            )
         except Exception as error:
             self._breaks(new, (raised(COORDINATOR, error),))
         return tuple(new)
 
-    def _recovered(self, at: int, cell: int, number: int) -> tuple[LocalStep, Acknowledge | None]:
+    def _recovered(self, at: int, cell: int, number: int, for_good: bool) -> tuple[LocalStep, Acknowledge | None]:
         """Return what comes of a task that is restored from what is stored, and its part if it had finished."""
         stored, name, table = self._stored.values[number], self.topology.tasks[at], self._tables[at]
         past = self._without_orphans(stored, name)
-        step = table.recover(cell, self._plan(number).tasks[name], stored.checkpoint_id, past)
+        step = table.recover(cell, self._plan(number).tasks[name], stored.checkpoint_id, past, for_good)
         return step, table.finished_part(step.cell)
 
     def _without_orphans(self, stored: Stored, name: str) -> Past:

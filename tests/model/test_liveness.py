@@ -87,7 +87,7 @@ def test_what_is_being_published_is_not_aborted_for_ever() -> None:
     """A checkpoint would be aborted again and again that cannot be any more, and nothing else would happen."""
     bounds = Bounds("a->s", events=0, checkpoints=2, cancels=1, crashes=1, guarantee="exactly_once")
     outcome = WorldScope("", bounds).check(SOUND, None)
-    assert (outcome.verdict, outcome.states) == ("holds", 767)
+    assert (outcome.verdict, outcome.states) == ("holds", 677)
 
 
 @pytest.mark.parametrize("kind", [None, GoesRound])

@@ -70,7 +70,7 @@ def whole(bounds: Bounds, components: Components = SOUND) -> tuple[World, Explor
 
 def reduced(bounds: Bounds, components: Components = SOUND, kind: type[Ample] = Ample) -> tuple[str, int]:
     """The verdict of what is left of all runs, and how many states that takes."""
-    world, verdicts, states = World(bounds, components), set(), 0
+    world, verdicts, states = World(bounds, components, forgets=True), set(), 0
     for planned in map(world.planned, plans(bounds)):
         ample = kind(planned, bounds)
         result = explore(planned, properties(planned), ample=ample.moves, acyclic=True)
@@ -296,7 +296,7 @@ STANDARD_JOINS = {
     "aligned": (Bounds(JOIN, events=2), 13_480, 427),
     "two checkpoints": (Bounds(JOIN, events=1, checkpoints=2), 29_759, 468),
     "unaligned": (Bounds(JOIN, events=1, mode="unaligned"), 3_339, 160),
-    "aligned_with_timeout": (Bounds(JOIN, events=1, mode="aligned_with_timeout"), 13_734, 569),
+    "aligned_with_timeout": (Bounds(JOIN, events=1, mode="aligned_with_timeout"), 5_056, 296),
     "a deadline passes": (Bounds(JOIN, events=1, expiries=1), 35_549, 591),
 }
 
