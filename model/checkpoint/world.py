@@ -545,7 +545,7 @@ class World:
     def _overtake(self, state: WorldState, move: Move) -> WorldState:
         at, index, channel, late = move.numbers
         queue, new = state[channel], list(state)
-        step = self._tables[at].step["overtake", state[at], index, self._queues.contents[queue], bool(late)]
+        step = self._tables[at].step["overtake", state[at], index, self._queues.to_last_barrier[queue], bool(late)]
         assert step is not None
         if step.took:
             new[channel] = self._queues.without(queue, step.place)
@@ -994,11 +994,12 @@ class World:
             moves += late
 
     def _add_overtaking(self, moves: list[Move], state: WorldState, at: int) -> None:
+        """The barriers that may go ahead of their place; one at the head need not, if it can be delivered."""
         table, cell = self._tables[at], state[at]
         for index, move in enumerate(self._overtakes[at]):
-            queue = state[self._inputs_at[at][index]]
-            if self._queues.has_barrier[queue]:
-                step = table.step["overtake", cell, index, self._queues.contents[queue], bool(move.numbers[3])]
+            front = self._queues.to_last_barrier[state[self._inputs_at[at][index]]]
+            if len(front) > 1 or (front and self._deliveries[at][index][0] not in moves):
+                step = table.step["overtake", cell, index, front, bool(move.numbers[3])]
                 if step is not None and (step.place or self._deliveries[at][index][0] not in moves):
                     moves.append(move)
 

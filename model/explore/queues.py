@@ -21,10 +21,11 @@ class Queues:
         The items, first in first, by number of the queue.
     depths : list of int
         How much of its room a channel has used, by number.
-    has_barrier : list of bool
+    to_last_barrier : list of tuple of int
+        The items up to the last barrier, with that; none without one.
     """
 
-    __slots__ = ("_after", "_is_barrier", "_numbers", "_takes_room", "contents", "depths", "has_barrier")
+    __slots__ = ("_after", "_is_barrier", "_numbers", "_takes_room", "contents", "depths", "to_last_barrier")
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class Queues:
         self._after: dict[tuple[int, int], int] = {}
         self.contents: list[tuple[int, ...]] = []
         self.depths: list[int] = []
-        self.has_barrier: list[bool] = []
+        self.to_last_barrier: list[tuple[int, ...]] = []
         self.number(())
 
     def number(self, items: tuple[int, ...]) -> int:
@@ -47,8 +48,14 @@ class Queues:
             number = self._numbers[items] = len(self.contents)
             self.contents.append(items)
             self.depths.append(sum(map(self._takes_room, items)))
-            self.has_barrier.append(any(map(self._is_barrier, items)))
+            self.to_last_barrier.append(self._up_to_last_barrier(items))
         return number
+
+    def _up_to_last_barrier(self, items: tuple[int, ...]) -> tuple[int, ...]:
+        end = len(items)
+        while end and not self._is_barrier(items[end - 1]):
+            end -= 1
+        return items[:end]
 
     def put(self, queue: int, item: int) -> int:
         """`queue` with `item` behind all else."""
