@@ -7,7 +7,7 @@ the protocol (`impl.messages.Event`), but not here if they carry different paylo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -39,8 +39,10 @@ _readers: dict[type, Callable[[Any], Hashable]] = {}
 
 
 def _reader(kind: type) -> Callable[[Any], Hashable]:
-    if kind is tuple or kind is list:
+    if kind is tuple:
         return _all
+    if kind is list:
+        return lambda held: _all(tuple(held))
     if kind is dict:
         return lambda held: (dict, frozenset(map(_all, held.items())))
     if kind is set or kind is frozenset:
@@ -54,8 +56,15 @@ def _reader(kind: type) -> Callable[[Any], Hashable]:
     return lambda held: (kind, *_all(fields(held)))
 
 
-def _all(held: Iterable[Any]) -> tuple[Hashable, ...]:
-    return tuple([each if type(each) in ATOMS else exact(each) for each in held])
+def _all(held: tuple[Any, ...]) -> tuple[Hashable, ...]:
+    for each in held:
+        if type(each) not in ATOMS:
+            break
+    else:
+        return held  # as most are that are nested
+    return tuple(
+        [each if (kind := type(each)) in ATOMS else _all(each) if kind is tuple else exact(each) for each in held]
+    )
 
 
 class Interner(Generic[V]):
