@@ -72,7 +72,7 @@ fast: $(STAMP)  ## protocol, simulator and journal compiled by mypyc, into build
 	@printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -m barrierlab "$$@"\n' "$(CURDIR)/build/fast" "$(CURDIR)/$(BIN)/python" > build/fast/bin/barrierlab
 	@build/fast/bin/barrierlab --version
 
-flink: $(STAMP)  ## jobs on real clusters of Apache Flink, measured beside predicted (needs a JDK; a quarter of an hour)
+flink: $(STAMP)  ## jobs on real clusters of Apache Flink, measured beside predicted (needs a JDK; half an hour)
 	@$(BIN)/python -m tests.flink.run --work out/flink/work --out out/flink/answers
 
 figures: $(STAMP)  ## measure the figures of README and the kept report anew (a quarter of an hour)

@@ -58,13 +58,15 @@ UNION = {"rate": 625, "rateB": 60, "mergeNanos": 4_000_000}
 THREE = {"rate": 400, "rateB": 200, "rateC": 60, "mergeNanos": 4_000_000}
 WINDOW = {"rate": 1000, "keys": 1000, "windowMs": 5000, "serviceNanos": 4_000_000}
 BOTH, EACH = ("aligned", "unaligned"), tuple(MODES)
-WARM_UP = BenchJob("warm_up", "chain", RHO090, 4)  # it is thrown away: the first job runs on code not yet compiled
+OFTEN = {"execution.checkpointing.interval": "150 ms", "execution.checkpointing.min-pause": "20 ms"}
+WARM_UP = BenchJob("warm_up", "chain", RHO090, 200, ("unaligned",), 1, OFTEN)
+"""It is thrown away: what runs once a checkpoint and task is compiled after some hundred of them, and slow before."""
 
 
-def at_load(share: float) -> BenchJob:
+def at_load(share: float, modes: tuple[str, ...] = ("aligned",), repeats: int = 1) -> BenchJob:
     """Return the chain at a share of what its slow operator can do."""
-    rate = round(500 * share)
-    return BenchJob(f"chain_rho{round(100 * share):03d}", "chain", {"rate": rate, "serviceNanos": 4_000_000}, 10)
+    settings = {"rate": round(500 * share), "serviceNanos": 4_000_000}
+    return BenchJob(f"chain_rho{round(100 * share):03d}", "chain", settings, 10, modes, repeats)
 
 
 # What `make flink` runs by default, and whose answers tests keep: one task manager of 16 slots, or eight of one each.
@@ -114,4 +116,11 @@ GROUPS = {
         *(at_load(share) for share in (0.6, 0.7, 0.8, 0.95)),
         BenchJob("chain_sat_every5s", "chain", SATURATED, 8, ("aligned", "timeout"), 1, EVERY_5_S),
         BenchJob("window_burst", "window", WINDOW, 10, BOTH))),
+    # All runs of sim/data/flink/third: some 25 minutes.
+    "third": Group(8, 1, (
+        BenchJob(LINE, "chain", SATURATED, 10, EACH, 3),
+        *(at_load(share, BOTH, 3) for share in (0.6, 0.8, 0.95)),
+        BenchJob("chain_sat_rec41003", "chain", {**LARGE, "payload": 41_003 - HEADER}, 10, EACH, 3),
+        BenchJob("forward_sat", "forward", SATURATED, 10, EACH, 3),
+        BenchJob("chain_sat_every5s", "chain", SATURATED, 8, BOTH, 3, EVERY_5_S))),
 }  # fmt: skip

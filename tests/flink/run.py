@@ -52,7 +52,7 @@ def run_jobs(of: Group, flink: Path, work: Path, out: Path) -> None:
     jar = build(flink, work)
     with cluster(flink, work, of.managers, of.slots, of.options):
         name = upload(jar)
-        with job(name, WARM_UP.arguments("aligned", is_alone), WARM_UP.checkpoints):
+        with job(name, WARM_UP.arguments(WARM_UP.modes[0], is_alone), WARM_UP.checkpoints):
             pass
         for each in of.jobs:
             for label, mode in each.runs():

@@ -219,7 +219,8 @@ def main() -> None:
         if chosen:
             write([run.row() for run in chosen], given.out / f"{head}runs.csv")
             write([row for run in chosen for row in run.subtask_rows()], given.out / f"{head}subtasks.csv")
-    write([row for run in runs for row in run.buffer_rows()], given.out / "buffers.csv")
+    if buffers := [row for run in runs for row in run.buffer_rows()]:
+        write(buffers, given.out / "buffers.csv")
 
 
 if __name__ == "__main__":
