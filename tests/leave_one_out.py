@@ -1,8 +1,8 @@
 """Every measured run predicted from the other configurations, and how far off: the errors that intervals are made of.
 
     python -m tests.leave_one_out            # the tables of what is kept, into the page, and its picture
-    python -m tests.leave_one_out --seeds 7  # simulate anew, and keep: a quarter of an hour on a quiet core
-    python -m tests.leave_one_out --seeds 5 --one   # the same from one configuration of each cluster alone
+    python -m tests.leave_one_out --seeds 19  # simulate anew, and keep: half an hour on two quiet cores
+    python -m tests.leave_one_out --seeds 19 --one   # the same from one configuration of each cluster alone
 
 A configuration is a job with its rates, sizes and place, in all its modes. Costs are those of the other configurations
 of the cluster with channels of the same kind; of a local one, which is alone, of the remote ones. Whether a run is
@@ -19,13 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median, variance
+from statistics import fmean, median, stdev, variance
 from typing import Any
 
 from barrierlab.sim import load
 from barrierlab.sim.sweep.measured import DATA, load_measured, measured_in
 from barrierlab.sim.twin.calibrate import calibrate, observed_from
-from barrierlab.sim.twin.errors import CLOCK, ErrorTerm, Residual, fit_all, kind_of, text_of
+from barrierlab.sim.twin.errors import CLOCK, ErrorTerm, Residual, family_of, fit_all, kind_of, text_of
 from barrierlab.sim.twin.observed import ObservedJob
 from barrierlab.sim.twin.predict import Name, simulated_figures, statistics_of
 from barrierlab.sim.twin.profile import Z_END, Profile
@@ -36,8 +36,8 @@ FROM_ONE = ROOT / "tests" / "sim" / "flink" / "from_one.csv"
 PAGE = ROOT / "docs" / "explanation" / "prediction.md"
 PICTURE = ROOT / "docs" / "pictures" / "leave_one_out.svg"
 HEADLINES = ("end to end: ", "persisted: ")
-CLUSTERS = {"first": DATA, "second": DATA / "second"}
-ALONE = {"first": "R_chain_sat_4ms", "second": "R_chain_sat_16ms"}
+CLUSTERS = {"first": DATA, "second": DATA / "second", "third": DATA / "third"}
+ALONE = {"first": "R_chain_sat_4ms", "second": "R_chain_sat_16ms", "third": "R_chain_sat_4ms"}
 """The configuration of each cluster that the others are predicted from: saturated, in every mode that it was run in."""
 REPEAT = re.compile(r"_\d+(?=_[a-z]+$)")
 BLOCK = re.compile(r"(<!-- kept: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -60,7 +60,7 @@ class Case:
 
 
 def cases(cluster: str) -> list[Case]:
-    """Return the measured jobs of a cluster; the configurations of the second begin with its name."""
+    """Return the measured jobs of a cluster; the configurations of all but the first begin with its name."""
     folder = CLUSTERS[cluster]
     jobs = load_measured() if cluster == "first" else measured_in(folder)
     runs = {
@@ -78,6 +78,11 @@ def cases(cluster: str) -> list[Case]:
         )
         for job in jobs
     ]
+
+
+def cluster_of(configuration: str) -> str:
+    """Return the cluster that a configuration was measured on."""
+    return configuration.partition(" ")[0] if " " in configuration else "first"
 
 
 def simulate(cluster: str, seeds: int, alone: str = "") -> Iterator[Residual]:
@@ -102,7 +107,8 @@ def simulate(cluster: str, seeds: int, alone: str = "") -> Iterator[Residual]:
             for (statistic, operator), measured in case.measured.items():
                 own = values[statistic, operator]
                 if any(own) or measured:
-                    yield Residual(kind_of(statistic, operator, ruled_by), case.configuration, own, measured)
+                    kind = kind_of(statistic, operator, ruled_by)
+                    yield Residual(kind, case.configuration, own, measured, case.runs[0].mode)
 
 
 def kept(path: Path = KEPT) -> list[Residual]:
@@ -110,7 +116,11 @@ def kept(path: Path = KEPT) -> list[Residual]:
     with path.open(encoding="utf-8") as file:
         return [
             Residual(
-                row["kind"], row["configuration"], tuple(map(float, row["simulated"].split())), float(row["measured"])
+                row["kind"],
+                row["configuration"],
+                tuple(map(float, row["simulated"].split())),
+                float(row["measured"]),
+                row["mode"],
             )
             for row in csv.DictReader(file)
         ]
@@ -120,10 +130,10 @@ def text_of_residuals(residuals: Sequence[Residual]) -> str:
     """Return them as a table; values with five digits."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["kind", "configuration", "simulated", "measured"])
+    writer.writerow(["kind", "configuration", "mode", "simulated", "measured"])
     for each in residuals:
         values = " ".join(f"{value:.5g}" for value in each.simulated)
-        writer.writerow([each.kind, each.configuration, values, f"{each.measured:.6g}"])
+        writer.writerow([each.kind, each.configuration, each.mode, values, f"{each.measured:.6g}"])
     return out.getvalue()
 
 
@@ -162,25 +172,26 @@ def row(name: str, rows: Judged) -> str:
     return f"| {name} | {sum(inside for _, _, inside in rows)} of {len(rows)} | {shown} |"
 
 
-def between_repeats() -> dict[tuple[str, str], float]:
+def between_repeats() -> dict[str, float]:
     """Return half an interval that holds 90 % of repeats, as a share of their mean: whoever knew the mean of further
-    runs could not say less. By head of the kind, and by what rules the job: of durations and bytes of the whole job.
+    runs could not say less. By family, of durations and bytes of the whole job.
 
     Runs of one configuration in one mode are repeats, and so are, below saturation, those with and without a timeout.
     """
-    groups: dict[tuple[str, str], list[list[float]]] = {}
+    kinds = {(each.configuration, each.mode, each.kind.split(": ")[0]): each.kind for each in kept()}
+    groups: dict[str, list[list[float]]] = {}
     for case in (each for cluster in CLUSTERS for each in cases(cluster) if len(each.runs) > 1):
-        rules = "unaligned" if case.runs[0].is_flagged else "aligned"
-        found = [statistics_of(run.checkpoints) for run in case.runs]
         for head in HEADLINES:
-            values = [each.get((head.removesuffix(": "), ""), 0.0) for each in found]
-            if all(values):
-                groups.setdefault((head, rules), []).append(values)
+            statistic = head.removesuffix(": ")
+            kind = kinds.get((case.configuration, case.runs[0].mode, statistic))
+            values = [statistics_of(run.checkpoints).get((statistic, ""), 0.0) for run in case.runs]
+            if kind and all(values):
+                groups.setdefault(family_of(kind), []).append(values)
     below: dict[str, list[float]] = {}
     for each in kept():
         if each.kind == "end to end: below saturation":
             below.setdefault(each.configuration, []).append(each.measured)
-    groups["end to end: ", "below saturation"] = [values for values in below.values() if len(values) > 1]
+    groups["end to end: below saturation"] += [values for values in below.values() if len(values) > 1]
     found_of = {}
     for name, repeats in groups.items():
         squares = sum(variance(values) / fmean(values) ** 2 * (len(values) - 1) for values in repeats)
@@ -188,36 +199,30 @@ def between_repeats() -> dict[tuple[str, str], float]:
     return found_of
 
 
-def floor_of(kind: str, found: Mapping[tuple[str, str], float]) -> str:
-    """Return the cell of a kind: how far apart repeats are, or nothing where no job of its mode has any."""
-    for (head, rules), half in found.items():
-        if kind.startswith(f"{head}{rules}"):
-            return f" {half:.1%} |"
-    return " |"
-
-
 def tables() -> dict[str, str]:
     """Return the tables of the page, in Markdown, by name."""
     residuals = kept()
-    without, from_one = terms_without(residuals), kept(FROM_ONE)
-    rows = judged(residuals, without)
+    rows = judged(residuals)
     kinds = {kind: [each for each in rows if each[0].kind == kind] for kind in sorted({r.kind for r, _, _ in rows})}
     headlines = [each for each in rows if each[0].kind.startswith(HEADLINES)]
     repeats = between_repeats()
     jobs = [HEADS[0].format("of the job") + " between repeats |", HEADS[1] + "---:|"]
     jobs += [
-        row(kind.replace("end to end", "duration"), kinds[kind]) + floor_of(kind, repeats)
+        row(kind.replace("end to end", "duration"), kinds[kind])
+        + (f" {repeats[family_of(kind)]:.1%} |" if family_of(kind) in repeats else " |")
         for kind in kinds
         if kind.startswith(HEADLINES)
     ]
+    unaligned = [each for each in headlines if each[0].kind.startswith("end to end: unaligned")]
+    jobs += [row("unaligned durations", unaligned) + " |"]
+    jobs += [row("all others", [each for each in headlines if each not in unaligned]) + " |"]
     jobs += [row("all of them", headlines) + " |"]
     operators = [HEADS[0].format("of an operator, or processed"), HEADS[1]]
     operators += [row(kind, kinds[kind]) for kind in kinds if not kind.startswith(HEADLINES)]
     operators += [row("all figures", rows)]
     alone = [HEADS[0].format("calibrated on"), HEADS[1]]
     for cluster, name in ALONE.items():
-        own = [each for each in from_one if each.configuration.startswith("second ") == (cluster == "second")]
-        found = judged(own, without)
+        found = from_one(cluster)
         for head, label in zip(HEADLINES, ("durations", "persisted bytes"), strict=True):
             for is_unaligned in (False, True):
                 group = [
@@ -229,7 +234,39 @@ def tables() -> dict[str, str]:
                     mode = "unaligned" if is_unaligned else "aligned or with a timeout"
                     alone.append(row(f"{name} of the {cluster} cluster: {label}, {mode}", group))
         alone.append(row(f"{name} of the {cluster} cluster: all figures", found))
-    return {name: "\n".join(each) for name, each in (("jobs", jobs), ("operators", operators), ("alone", alone))}
+    found_of = {"jobs": jobs, "operators": operators, "alone": alone, "third": beside("third")}
+    return {name: "\n".join(each) for name, each in found_of.items()}
+
+
+def from_one(cluster: str) -> Judged:
+    """Return the figures of a cluster predicted from one configuration of it, by the errors of those of the others."""
+    residuals = kept(FROM_ONE)
+    own = [each for each in residuals if cluster_of(each.configuration) == cluster]
+    terms = fit_all([each for each in residuals if each not in own])
+    return judged(own, dict.fromkeys((each.configuration for each in own), terms))
+
+
+def beside(cluster: str) -> list[str]:
+    """Return a table of what was measured of each job, with the spread of its repeats, beside what was predicted."""
+    lines = ["| configuration | mode | | measured | predicted | 90 % interval | off | |"]
+    lines += ["|---|---|---|---:|---:|---:|---:|---|"]
+    found = {(r.configuration, r.mode, r.kind.split(": ")[0]): (r, *rest) for r, *rest in from_one(cluster)}
+    for case in cases(cluster):
+        for head, shown, factor, digits in (
+            ("end to end", "duration, ms", 1, 0),
+            ("persisted", "persisted, MB", 1e-6, 2),
+        ):
+            key = (case.configuration, case.runs[0].mode, head)
+            if key in found and found[key][0].measured:
+                each, half, is_inside = found[key]
+                spread = stdev(statistics_of(run.checkpoints)[head, ""] for run in case.runs)
+                values = (each.measured, spread, each.predicted, max(0.0, each.predicted - half), each.predicted + half)
+                measured, sd, predicted, low, high = (f"{factor * value:.{digits}f}" for value in values)
+                off = f"{each.predicted / each.measured - 1:+.1%}"
+                name, mode = case.configuration.removeprefix(f"{cluster} "), case.runs[0].mode
+                cells = (name, mode, shown, f"{measured} ± {sd}", predicted, f"{low} to {high}", off)
+                lines.append(f"| {' | '.join(cells)} | {'inside' if is_inside else 'outside'} |")
+    return lines
 
 
 def draw(residuals: Sequence[Residual]) -> None:
@@ -284,9 +321,10 @@ def main() -> None:
             if options.cluster in (None, cluster):
                 found += list(simulate(cluster, options.seeds, alone if options.one else ""))
             else:
-                found += [r for r in kept(path) if r.configuration.startswith("second ") == (cluster == "second")]
+                found += [each for each in kept(path) if cluster_of(each.configuration) == cluster]
         path.write_text(text_of_residuals(found), encoding="utf-8")
-        (ROOT / "sim" / "data" / "flink" / "errors.toml").write_text(text_of(fit_all(kept())), encoding="utf-8")
+        for name, found in (("errors", kept()), ("errors_of_one", kept(FROM_ONE))):
+            (ROOT / "sim" / "data" / "flink" / f"{name}.toml").write_text(text_of(fit_all(found)), encoding="utf-8")
     draw(kept())
     write_page()
     print("\n\n".join(tables().values()))

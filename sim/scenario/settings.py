@@ -312,6 +312,11 @@ class Scenario:
         operator = self.topology.operator_of(task)
         return self._is_aligning_sink(operator) or bool(self._inputs_by(operator, *ALIGNED_EXCHANGES))
 
+    @property
+    def keeps_its_place(self) -> bool:
+        """Return whether somewhere on its way a barrier keeps its place in a channel, whatever the mode."""
+        return any(channel.exchange in ALIGNED_EXCHANGES for channel in self.channels.values())
+
     def _is_aligning_sink(self, operator: str) -> bool:
         return not self.topology.edges_out(operator) and self.operators[operator].aligns
 

@@ -184,7 +184,7 @@ def _job(row: Mapping[str, str]) -> MeasuredJob:
         **rates,
     }
     if row["dag"] == "forward":
-        settings["channel.default.exchange"] = "forward"
+        settings |= {f"channel.{edge}.exchange": "forward" for edge in ("source->fast", "fast->slow")}
     if int(row["segment_bytes"]) % int(row["record_bytes"]):
         settings["channel.default.spanning_records"] = True
     if target_ms := row.get("debloat_target_ms"):

@@ -27,7 +27,7 @@ from barrierlab.sim.twin.observed import (
     observed_tables,
     senders_of,
 )
-from barrierlab.sim.twin.profile import BUFFERS, Z_END, Cost, Profile, ScalarCost
+from barrierlab.sim.twin.profile import BUFFERS, SAME_WORK, Z_END, Cost, Profile, ScalarCost
 
 PLAIN = 0.25  # a run of which a cost is a smaller share of the mean says nothing of how far apart its values are
 QUANTILES = 20  # as the shipped scenarios have them: the largest is the mean of the upper twentieth, about
@@ -110,15 +110,16 @@ def ways(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
 
 
 def _has_aligned(run: ObservedJob, subtask: Subtask) -> bool:
-    """Return whether a part was aligned: its last barrier was in before any could overtake."""
+    """Return whether a part was aligned: its last barrier was in before any could overtake, or none ever can."""
     from_ms, last = run.unaligned_from_ms, subtask.last_barrier_ms
-    return from_ms is not None and last is not None and last < from_ms
+    return from_ms is not None and last is not None and (last < from_ms or subtask.operator in run.aligning)
 
 
 def _is_unaligned(run: ObservedJob, subtask: Subtask) -> bool:
     """Return whether a part was unaligned from its beginning. One that turned, halfway, is neither."""
     from_ms, start = run.unaligned_from_ms, subtask.start_delay_ms
-    return from_ms is not None and start is not None and start >= from_ms
+    is_late = from_ms is not None and start is not None and start >= from_ms
+    return is_late and subtask.operator not in run.aligning
 
 
 def _all_aligned(run: ObservedJob, checkpoint: ObservedCheckpoint) -> bool:
@@ -231,6 +232,8 @@ def _first_arrivals(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[tu
     if from_ms is None:
         return []
     for operator, (sender,) in _alike(run):
+        if sender in run.aligning:
+            continue  # it begins when it has aligned
         sent = [max(from_ms, each.start_delay_ms) for each in checkpoint.of(sender) if each.start_delay_ms is not None]
         rows = checkpoint.of(operator)
         taken = [each.start_delay_ms for each in rows if each.start_delay_ms is not None and _is_unaligned(run, each)]
@@ -252,7 +255,7 @@ def at_work(run: ObservedJob, checkpoint: ObservedCheckpoint, begin_ms: float) -
     spans: list[tuple[Subtask, float, float]] = []
     for each in checkpoint.subtasks:
         start, align, sync, rest = each.start_delay_ms, each.alignment_ms, each.sync_ms, each.async_ms
-        if start is None or align is None or sync is None or rest is None:
+        if start is None or align is None or sync is None or rest is None or each.operator in run.aligning:
             continue
         spans.append((each, max(from_ms, start), max(from_ms, start) + begin_ms + sync))
         if _is_unaligned(run, each):
@@ -351,10 +354,17 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
     of_runs = rows if len(runs) > 1 else _all_rows(_drawn_anew(runs[0]))[0]
     factors = _run_effects({name: list(map(_mean, of_runs[name])) for name in fitted})
     costs = {name: replace(cost, factors=factors[name]) for name, cost in fitted.items()}
+    longest_ms = max((1000 * each for run in runs for own in run.services_s.values() for each in own), default=0.0)
     for operator in dict.fromkeys(name for run in runs for name in run.services_s):
         services = [[1000 * each for each in run.services_s.get(operator, ())] for run in runs]
         if not any(services) or not any(run.senders.get(operator) for run in runs):
             continue  # a source's rate is the job's
+        means = [fmean(group) for group in services if group]
+        if max(means) - min(means) > SAME_WORK * longest_ms:
+            undetermined[f"service_{operator}"] = (
+                f"{min(means):.3g} to {max(means):.3g} ms for a record in these runs; the job's own stands"
+            )
+            continue
         flat = [each for group in services for each in group]
         cost = _fitted(f"operator.{operator}.service_s", [[[each] for each in flat]])
         of_each = tuple(round(each / fmean(flat), 4) for each in flat) if any(flat) else (1.0,)
@@ -373,6 +383,7 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
         sum(len(run.checkpoints) for run in runs),
         undetermined,
         tuple(max(run.busy.values()) >= FULL_BUSY for run in runs) if all(run.busy for run in runs) else (),
+        len({run.configuration for run in runs}),
     )
 
 

@@ -1,13 +1,13 @@
 """The error of the simulation itself, by kind of figure: what is left between predicted and measured of other jobs.
 
 A figure is off by `floor`, in its unit, and by `share` of what is predicted: two standard deviations, fitted by maximum
-likelihood to the residuals of measured runs, each predicted without its own configuration. Kinds of one statistic and
-one way to align are a family: those of a figure's own kind count as they are, and all others of its family together as
-one configuration (a power prior: Ibrahim and Chen, 2000). Beside them stands the variance of the simulated runs, by
-their Qn (Rousseeuw and Croux, 1993), which half of them may lie anywhere without changing much: a run in which
-everything was slow is the likelihood's to weigh. Of few runs it is uncertain itself, and moderated by what is usual in
-the family (Smyth, 2004). Either part is Student's: the error with as many degrees of freedom as there are
-configurations, the chance with those of the runs and of the family.
+likelihood to the residuals of measured runs, each predicted without its own configuration: from all others of its
+cluster, or from one alone. Kinds of one statistic and one way to align are a family: those of a figure's own kind count
+as they are, and all others of its family together as one configuration (a power prior: Ibrahim and Chen, 2000). Beside
+them stands the variance of the simulated runs, by their Qn (Rousseeuw and Croux, 1993), which half of them may lie
+anywhere without changing much: a run in which everything was slow is the likelihood's to weigh. Of few runs it is
+uncertain itself, and moderated by what is usual in the family (Smyth, 2004). Either part is Student's: the error with
+as many degrees of freedom as there are configurations, the chance with those of the runs and of the family.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ BELOW = "below saturation"
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """One figure of one measured run: its kind, its configuration, the simulated values, and the measured one."""
+    """One figure of one measured run: its kind, its configuration and mode, the simulated values, the measured one."""
 
     kind: str
     configuration: str
     simulated: tuple[float, ...]
     measured: float
+    mode: str = ""
 
     @property
     def predicted(self) -> float:
@@ -223,9 +224,10 @@ def text_of(terms: Mapping[str, ErrorTerm]) -> str:
 
 
 @cache
-def shipped() -> Mapping[str, ErrorTerm]:
-    """The errors on the measured cluster of sim/data/flink."""
-    text = (files("barrierlab.sim") / "data" / "flink" / "errors.toml").read_text(encoding="utf-8")
+def shipped(configurations: int) -> Mapping[str, ErrorTerm]:
+    """The errors on the measured clusters of sim/data/flink, of costs from one configuration or from several."""
+    name = "errors.toml" if configurations > 1 else "errors_of_one.toml"
+    text = (files("barrierlab.sim") / "data" / "flink" / name).read_text(encoding="utf-8")
     return {
         kind: ErrorTerm(**{**table, "usual": UsualChance(**table["usual"])})
         for kind, table in tomllib.loads(text).items()

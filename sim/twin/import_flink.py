@@ -26,6 +26,8 @@ SHIPS = {
     "SHUFFLE": "rebalance",
 }
 """Flink's ship strategies, and the exchange that is simulated; SHUFFLE is at random, and about as even as in turn."""
+ALIGNED_SHIPS = ("FORWARD", "BROADCAST", "RESCALE")
+"""Those on which no barrier overtakes, whatever the mode (FLINK-21945, FLINK-22815)."""
 OLD_ENOUGH_S = 120.0  # from here on Flink's rates, means over the last minute, are of a minute that has passed
 PRESSED = 0.05  # a source that is back-pressured for more of the time may emit less than it would
 HELD = 0.5  # one that is so for more of the time than not is saturated: it emits what the job can take

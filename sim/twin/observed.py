@@ -18,13 +18,15 @@ from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import FlinkAnswers, TwinError, at, items, number, text
-from barrierlab.sim.twin.import_flink import LATEST, NEVER_MS, FlinkJob
+from barrierlab.sim.twin.import_flink import ALIGNED_SHIPS, LATEST, NEVER_MS, FlinkJob
 
 SETUP = (
     *("parallelism", "record_bytes", "rate_A", "rate_B"),
     *("slow_service_ms", "merge_service_ms", "segment_bytes", "debloat_target_ms"),
 )
 """The columns of a table that say how a run was set up, besides its place and its mode."""
+ALIGNING = {"forward": ("fast", "slow")}
+"""Of a table's dataflows, by its column dag: the operators with an exchange of one to one before them."""
 EXACT = 1e-6  # of a setting: by less the figures of a file and of a scenario may differ
 STEADY = 6  # of the completed checkpoints the last so many are compared, as in sim/data/flink
 
@@ -78,6 +80,7 @@ class ObservedJob:
     shares of time that an operator is busy and back-pressured, `services_s` each of its subtasks' busy time by records.
     `setup` is how a run of a table was set up, by column. `rates_per_s` are the records that a subtask takes, on
     average, and `period_s` is how far apart its checkpoints are begun at least, of which the second part is a pause.
+    `aligning` are the operators with an input on which no barrier overtakes, whatever the mode.
     """
 
     name: str
@@ -92,6 +95,13 @@ class ObservedJob:
     setup: Mapping[str, str] = field(default_factory=dict)
     rates_per_s: Mapping[str, float] = field(default_factory=dict)
     period_s: tuple[float, float] = (0.0, 0.0)
+    aligning: tuple[str, ...] = ()
+
+    @property
+    def configuration(self) -> tuple[Any, ...]:
+        """Return what its runs in all modes have in common, as far as it is known: its place, shape and setup."""
+        setup = tuple(each for each in self.setup.items() if each[0] != "timeout_ms")
+        return self.is_local, tuple(self.senders.items()), tuple(self.parallelism.items()), setup
 
     @property
     def always_aligns(self) -> bool:
@@ -164,6 +174,9 @@ def observed_in(answers: FlinkAnswers, job: FlinkJob) -> ObservedJob:
             if (found := number(job.checkpointing, field, low=1.0, high=NEVER_MS)) is not None
             and (name != "timeout_ms" or mode_of(job.checkpointing) == "aligned_with_timeout")
         },
+        aligning=tuple(
+            each.operator for each in job.vertices if any(ship.upper() in ALIGNED_SHIPS for _, ship in each.inputs)
+        ),
     )
 
 
@@ -245,13 +258,21 @@ def observed_tables(folder: Path, senders: Mapping[str, tuple[str, ...]], debloa
                 first.get("topology") == "local",
                 {op: _cell(run, f"{op}.busy") / 1000 for op in senders if run.get(f"{op}.busy")},
                 {op: _cell(run, f"{op}.bp") / 1000 for op in senders if run.get(f"{op}.bp")},
-                {},
+                {op: services for op in senders if (services := _services_in(run, op))},
                 tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.id)),
                 {column: first[column] for column in SETUP if column in first} | _timeout_in(first.get("mode", "")),
                 {op: _cell(run, name) for op in senders if run.get(name := f"{op}.recs_per_s_per_subtask")},
+                aligning=ALIGNING.get(first.get("dag", ""), ()),
             )
         )
     return found
+
+
+def _services_in(run: Mapping[str, str], operator: str) -> tuple[float, ...]:
+    """Return the services of an operator's subtasks, in a column as "4.18 4.16"; nothing of one that never works."""
+    column = f"{operator}.service_ms"
+    found = tuple(_cell({**run, column: each}, column) / 1000 for each in run.get(column, "").split())
+    return found if any(found) else ()
 
 
 def _timeout_in(mode: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any
 
+from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.sim.checkpoint.result import run
 from barrierlab.sim.checkpoint.stationarity import OVERLOADED
 from barrierlab.sim.scenario.load import load
@@ -141,7 +142,9 @@ def simulated_figures(
         saturated += is_saturated
         for key, value in statistics_of(checkpoints).items():
             found.setdefault(key, []).append(value)
-    ruled_by = regime(job.mode, 2 * saturated > runs, job.buffer_debloat.enabled)
+    is_held = job.mode.goes_unaligned and job.keeps_its_place
+    protocol = PROTOCOLS["aligned"] if is_held else job.mode
+    ruled_by = regime(protocol, 2 * saturated > runs, job.buffer_debloat.enabled)
     return {key: tuple(values) for key, values in found.items()}, ruled_by
 
 
@@ -154,9 +157,10 @@ def predict(
 ) -> list[Predicted]:
     """Return every statistic of a job, predicted by so many runs.
 
-    `settings` go before the profile's costs; `errors` are by kind of figure, None those of the shipped measurements.
+    `settings` go before the profile's costs; `errors` are by kind of figure, None those of the shipped measurements,
+    for costs from as many configurations.
     """
-    terms = shipped() if errors is None else errors
+    terms = shipped(profile.configurations) if errors is None else errors
     found, ruled_by = simulated_figures(name, settings, profile, runs)
     return [
         _predicted(key, values, terms.get(kind_of(*key, ruled_by)))

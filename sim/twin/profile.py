@@ -85,7 +85,8 @@ class ScalarCost:
 class Profile:
     """The costs by name; the modes, parallelisms and places calibrated on; and what is undetermined.
 
-    `saturated` says of each run, in the order of the effects, whether an operator of it was at work all along.
+    `saturated` says of each run, in the order of the effects, whether an operator of it was at work all along;
+    `configurations` are the jobs, with their rates, sizes and place, whatever their mode.
     """
 
     costs: Mapping[str, Cost]
@@ -96,6 +97,7 @@ class Profile:
     checkpoints: int
     undetermined: Mapping[str, str]
     saturated: tuple[bool, ...] = ()
+    configurations: int = 1
 
     def alike(self, is_saturated: bool) -> Profile:
         """Return the profile with the effects of those runs alone that were saturated, or were not, if there are some.
@@ -177,7 +179,9 @@ class Profile:
             "# From low_s to high_s is the mean of a further run, with 90 %; from low to high a number.",
             "",
         ]
-        names = ("modes", "parallelism", "local", "checkpoints", *(["saturated"] if self.saturated else []))
+        names = ["modes", "parallelism", "local", "checkpoints", "configurations"] + ["saturated"] * bool(
+            self.saturated
+        )
         tables = {"calibrated": {name: getattr(self, name) for name in names}}
         tables |= {f"cost.{name}": asdict(cost) for name, cost in self.costs.items()}
         tables |= {f"number.{name}": asdict(number) for name, number in self.numbers.items()}
@@ -213,6 +217,7 @@ def read_profile(path: Path) -> Profile:
             int(about["checkpoints"]),
             {str(name): str(why) for name, why in data["undetermined"].items()},
             tuple(map(bool, about.get("saturated", ()))),
+            int(about.get("configurations", 1)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
         what = f"the key {wrong} is missing" if isinstance(wrong, KeyError) else f"{type(wrong).__name__} {wrong}"

@@ -389,6 +389,33 @@ def test_a_real_job_gives_its_services_and_what_is_not_determined(
         assert f"not determined: {name}: " in out
 
 
+def test_services_of_a_table_are_costs_where_its_runs_agree(tmp_path: Path) -> None:
+    """A record of 4 ms that takes 4.1 would be one of 4; and runs of 4 and of 40 ms would make one of 22."""
+    runs = {run.name: run for run in observed_from([str(DATA / "third")], load("flink_chain"))}
+    alike = [run for name, run in runs.items() if name.startswith("R_chain_sat_4ms")]
+    profile = calibrate(alike)
+    assert profile.costs["service_slow"].mean_s == pytest.approx(0.00412, abs=0.00002)
+    large = [run for name, run in runs.items() if name.startswith("R_chain_sat_rec41003")]
+    both = calibrate([*alike, *large])
+    assert "service_slow" not in both.costs
+    assert both.undetermined["service_slow"].startswith("4.05 to 40.8 ms for a record in these runs")
+    assert (profile.configurations, both.configurations) == (1, 2)
+    (tmp_path / "costs.toml").write_text(both.text(), encoding="utf-8")
+    assert read_profile(tmp_path / "costs.toml") == both
+
+
+def test_a_barrier_that_keeps_its_place_is_no_cost_of_an_unaligned_one() -> None:
+    """From a job with exchanges of one to one, unaligned checkpoints of another would be predicted to take seconds."""
+    runs = observed_from([str(DATA / "third")], load("flink_chain"))
+    forward = [run for run in runs if "forward" in run.name and not run.always_aligns]
+    assert {run.aligning for run in forward} == {("fast", "slow")}
+    assert {run.aligning for run in runs if run not in forward and "forward" not in run.name} == {()}
+    assert not [rows for run in forward for each in run.checkpoints if (rows := unaligned_beginnings(run, each))]
+    profile = calibrate(forward)
+    assert "unaligned_begin" in profile.undetermined
+    assert profile.costs["acknowledgement"].mean_s < 0.02  # with the alignment in it, it were a second
+
+
 def test_answers_of_another_job_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """The costs of one job's operators would be taken for another's."""
     status, out, err = barrierlab(capsys, "calibrate", "flink_chain", "--from", str(CHAINED))

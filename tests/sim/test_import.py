@@ -258,8 +258,11 @@ def test_an_odd_field_is_one_line_or_an_unknown(every: int) -> None:
 def test_every_ship_strategy_is_an_exchange(ship: str, expected: str) -> None:
     """One that is not simulated would be taken for another without a word."""
     text = (FLINK / "2.x" / CHAINED).read_text().replace('"HASH"', f'"{ship}"')
-    made = scenario_of(job_of(FlinkAnswers("", json.loads(text)), None), "")
+    answers = FlinkAnswers("", json.loads(text))
+    job = job_of(answers, None)
+    made = scenario_of(job, "")
     found = tomllib.loads(made.text)["channel"]["source_fast->slow_sink"]
+    assert observed_in(answers, job).aligning == (() if ship == "CUSTOM" else ("slow_sink",))
     assert found["exchange"] == expected
     assert any("is simulated so" in line for line in made.assumed) == (ship in ("RESCALE", "CUSTOM"))
 

@@ -14,6 +14,7 @@ from barrierlab.sim import load
 from barrierlab.sim.sweep.measured import DATA, load_measured
 from barrierlab.sim.twin.answers import answers_of
 from barrierlab.sim.twin.calibrate import calibrate, observed_from
+from barrierlab.sim.twin.errors import shipped
 from barrierlab.sim.twin.import_flink import job_of, scenario_of
 from barrierlab.sim.twin.observed import ObservedCheckpoint, Subtask, departures
 from barrierlab.sim.twin.predict import (
@@ -90,6 +91,27 @@ def test_the_error_of_the_simulation_widens_the_interval() -> None:
     assert whole.is_known
     assert whole.median == alone.median
     assert whole.high - whole.low > alone.high - alone.low
+
+
+def test_costs_from_one_configuration_have_errors_of_their_own() -> None:
+    """Costs from one job would seem to carry as far as those from many."""
+    several = _profile()
+    one = replace(several, configurations=1)
+    assert several.configurations > 1
+    rows = [predict("flink_chain", SHORT, each, 3)[0] for each in (several, one)]
+    assert rows[0].median == rows[1].median
+    assert rows == [
+        predict("flink_chain", SHORT, several, 3, shipped(count))[0] for count in (several.configurations, 1)
+    ]
+    assert rows[0].high != rows[1].high
+
+
+def test_a_job_whose_barriers_keep_their_place_is_ruled_by_its_alignment() -> None:
+    """A checkpoint of a second would have the error of one that overtakes, in tens of ms."""
+    settings = {**SHORT, "mode": "unaligned"}
+    held = {**settings, "channel.source->fast.exchange": "forward"}
+    assert simulated_figures("flink_chain", settings, _profile(), 1)[1] == "unaligned, below saturation"
+    assert simulated_figures("flink_chain", held, _profile(), 1)[1] == "below saturation"
 
 
 def test_what_is_set_goes_before_the_profile() -> None:
