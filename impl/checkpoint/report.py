@@ -78,11 +78,15 @@ def digest(state: object) -> str:
     return blake2b(_canonical(state).encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
+_SETS = (set, frozenset)
+_SEQUENCES = (list, tuple, deque)
+
+
 def _canonical(state: object) -> str:
     if isinstance(state, dict):
         return "{" + ",".join(sorted(f"{_canonical(k)}:{_canonical(v)}" for k, v in state.items())) + "}"
-    if isinstance(state, set | frozenset):
+    if isinstance(state, _SETS):
         return "<" + ",".join(sorted(map(_canonical, state))) + ">"
-    if isinstance(state, list | tuple | deque):
+    if isinstance(state, _SEQUENCES):
         return "(" + ",".join(map(_canonical, state)) + ")"
     return repr(state)

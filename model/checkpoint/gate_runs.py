@@ -43,6 +43,7 @@ from barrierlab.model.checkpoint.refinement import (
 )
 from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
+    ARRIVALS,
     Abort,
     Arrival,
     ClockReading,
@@ -247,7 +248,7 @@ class _Live:
         if isinstance(move, Drain):
             return self._drained(move) if self.is_ours and not self.gate.recording else None
         gate, machine, stimulus = self.gate, self.machine, move.stimulus
-        if isinstance(stimulus, Arrival | Overtaking) and not gate.is_open(stimulus.input_id):
+        if isinstance(stimulus, ARRIVALS) and not gate.is_open(stimulus.input_id):
             return None
         first = gate.step(stimulus)
         self.gate, expected = after, _ = finished(first, move.answer)

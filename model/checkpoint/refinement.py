@@ -21,6 +21,7 @@ from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.components import MakeMachine, reset_counters, sound_aligner
 from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
+    ARRIVALS,
     NO_INPUT,
     Abort,
     Arrival,
@@ -227,7 +228,7 @@ class GateMachine:
             case _:
                 raise ValueError(f"{stimulus}: only the answer to an effect; allowed: what a driver begins")
         if not took:
-            assert isinstance(stimulus, Arrival | Overtaking)
+            assert isinstance(stimulus, ARRIVALS)
             self.port.effects.insert(0, Effect("refuse", stimulus.input_id, stimulus.message))
         return tuple(self.port.effects)
 
@@ -425,7 +426,7 @@ class GateSteps:
         self.barriers = [
             (each.input_id, each.message, each.at_ns)
             for each in self.stimuli
-            if isinstance(each, Arrival | Overtaking) and isinstance(each.message, CheckpointBarrier)
+            if isinstance(each, ARRIVALS) and isinstance(each.message, CheckpointBarrier)
         ]
         self._at: GateState | None = None  # the last one whose moves were asked for,
         self._first: dict[Stimulus, tuple[GateState, Effects]] = {}  # and what the table made of each stimulus there
@@ -434,7 +435,7 @@ class GateSteps:
         """Return the moves possible now, with each answer to a snapshot that is asked for."""
         moves = []
         for stimulus in self.stimuli:
-            if isinstance(stimulus, Arrival | Overtaking) and not gate.is_open(stimulus.input_id):
+            if isinstance(stimulus, ARRIVALS) and not gate.is_open(stimulus.input_id):
                 continue
             self._first[stimulus] = after, _ = gate.step(stimulus)
             moves += [GateMove(stimulus, answer) for answer in self.answers] if after.taking else [GateMove(stimulus)]

@@ -75,7 +75,8 @@ class Table(Generic[V, H]):
         TableError
             If none applies, or several do.
         """
-        found = self._tree.found(value, stimulus)
+        found: list[Row[V, H]] = []
+        self._tree.find(value, stimulus, found)
         if len(found) != 1:
             names = ", ".join(row.name for row in found) or "none"
             raise TableError(f"{stimulus} at {value}: {names} of the rows apply; allowed: exactly one; mend the guards")
@@ -153,13 +154,12 @@ class _Branch(Generic[V, H]):
         first, *others = when
         self.branches.setdefault(first, _Branch()).add(row, others)
 
-    def found(self, value: V, stimulus: H) -> list[Row[V, H]]:
-        """The rows of which every guard holds."""
-        found = list(self.rows)
+    def find(self, value: V, stimulus: H, found: list[Row[V, H]]) -> None:
+        """Add to `found` the rows of which every guard holds."""
+        found += self.rows
         for guard, branch in self.branches.items():
             if guard(value, stimulus):
-                found += branch.found(value, stimulus)
-        return found
+                branch.find(value, stimulus, found)
 
 
 def phrase(functions: Sequence[Callable[..., object]]) -> str:

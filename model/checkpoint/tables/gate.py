@@ -19,6 +19,7 @@ from barrierlab.impl.messages import (
     size_of,
 )
 from barrierlab.model.checkpoint.tables.stimuli import (
+    ARRIVALS,
     Arrival,
     Failed,
     Forwarded,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from barrierlab.model.checkpoint.tables.stimuli import Effect
 
 KINDS = (Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput)
+_ANSWERS = (Taken, Failed, Forwarded, OutputPassed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +182,10 @@ class GateState:
         >>> print(*effects)
         buffer 0 a1
         """
-        answers = isinstance(stimulus, Taken | Failed | Forwarded | OutputPassed)
+        answers = isinstance(stimulus, _ANSWERS)
         if self.taking and not answers:
             raise TableError(f"{stimulus} while the image is taken; allowed: the answer to that; answer first")
-        if isinstance(stimulus, Arrival | Overtaking):
+        if isinstance(stimulus, ARRIVALS):
             self._check(stimulus)
         gate: GateState = self
         effects: tuple[Effect, ...] = ()

@@ -13,6 +13,7 @@ from barrierlab.impl.messages import (
 )
 from barrierlab.model.checkpoint.tables.gate import GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
+    ARRIVALS,
     NO_INPUT,
     Abort,
     Arrival,
@@ -28,28 +29,35 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     TriggerNoted,
 )
 
+# Kinds as tuples, as `ARRIVALS`.
+_BARRIERS = (CheckpointBarrier, CancelBarrier)
+_IN_TURN = (Arrival, Drained)
+_OFFERS = (*ARRIVALS, Drained)
+_DATED = (*ARRIVALS, Drained, ClockReading)
+_ABOUT_A_CHECKPOINT = (CheckpointBarrier, CancelBarrier, Abort, TriggerNoted)
+
 # What a stimulus is about.
 
 
 def message_of(stimulus: Stimulus) -> StreamMessage | None:
     """The message that is offered, if one is."""
-    return stimulus.message if isinstance(stimulus, Arrival | Overtaking | Drained) else None
+    return stimulus.message if isinstance(stimulus, _OFFERS) else None
 
 
 def input_of(stimulus: Stimulus) -> int:
     """The input of that message, or `NO_INPUT`."""
-    return stimulus.input_id if isinstance(stimulus, Arrival | Overtaking | Drained) else NO_INPUT
+    return stimulus.input_id if isinstance(stimulus, _OFFERS) else NO_INPUT
 
 
 def checkpoint_of(stimulus: Stimulus) -> int:
     """The checkpoint that a barrier, a cancel marker, an abort or a trigger is about; 0, which is none, for others."""
     about = message_of(stimulus) or stimulus
-    return about.checkpoint_id if isinstance(about, CheckpointBarrier | CancelBarrier | Abort | TriggerNoted) else 0
+    return about.checkpoint_id if isinstance(about, _ABOUT_A_CHECKPOINT) else 0
 
 
 def time_of(stimulus: Stimulus) -> int:
     """Return when it happens; 0 where that does not matter."""
-    return stimulus.at_ns if isinstance(stimulus, Arrival | Overtaking | Drained | ClockReading) else 0
+    return stimulus.at_ns if isinstance(stimulus, _DATED) else 0
 
 
 def overtaken(gate: GateState, stimulus: Stimulus) -> tuple[Event, ...]:
@@ -247,7 +255,7 @@ def is_early_news(gate: GateState, stimulus: Arrival) -> bool:
 
 def is_for_later(gate: GateState, stimulus: Arrival | Drained) -> bool:
     """Of a newer checkpoint, on an input whose barrier is in while others are missing (protocol rule 17)."""
-    newer = isinstance(stimulus.message, CheckpointBarrier | CancelBarrier) and of_a_newer_checkpoint(gate, stimulus)
+    newer = isinstance(stimulus.message, _BARRIERS) and of_a_newer_checkpoint(gate, stimulus)
     return newer and gate.recording and stimulus.input_id in gate.arrived
 
 
@@ -261,7 +269,7 @@ def takes_effect(gate: GateState, stimulus: Stimulus) -> bool:
     """It is the message's turn: nothing waits before it, and nothing keeps it waiting."""
     if isinstance(stimulus, Overtaking):
         return not may_not_overtake(gate, stimulus) and not too_much_overtaken(gate, stimulus)
-    return isinstance(stimulus, Arrival | Drained) and not has_to_wait(gate, stimulus)
+    return isinstance(stimulus, _IN_TURN) and not has_to_wait(gate, stimulus)
 
 
 def has_to_wait(gate: GateState, stimulus: Stimulus) -> bool:

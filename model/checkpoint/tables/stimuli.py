@@ -135,6 +135,8 @@ class ClockReading:
         return f"clock @ {self.at_ns}"
 
 
+ARRIVALS = (Arrival, Overtaking)
+"""As a tuple: a union that is written into a question is made anew each time that it is asked."""
 Offered = Arrival | Overtaking | Drained
 Stimulus = Offered | DrainOne | Taken | Failed | Forwarded | OutputPassed | Abort | TriggerNoted | ClockReading
 
