@@ -7,9 +7,8 @@ waits to be sent or reported, and its monitor.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
-
-import networkx as nx
 
 from barrierlab.impl.checkpoint.actions import AbortTask, Inject, Notify
 from barrierlab.impl.checkpoint.gate import Gate
@@ -384,9 +383,15 @@ class TaskTransitions:
         in the direction of the channels, nobody makes again, and of orders and deadlines there are so many. A reading
         loop may well be where it was when it has read from each input.
         """
-        graph = nx.DiGraph()
-        graph.add_edges_from((cell, after) for cell, after, used in self.edges() if not used)
-        return bool(nx.is_directed_acyclic_graph(graph))
+        leads_to: dict[int, set[int]] = {}
+        for cell, after, used in self.edges():
+            if not used:
+                leads_to.setdefault(cell, set()).add(after)
+        try:
+            TopologicalSorter(leads_to).prepare()
+        except CycleError:
+            return False
+        return True
 
     def ignores(self, cell: int, order: CoordinatorOrder) -> bool:
         """Return whether an order is nothing to the task as it is."""
