@@ -95,6 +95,14 @@ def test_a_capacity_is_judged_from_the_text() -> None:
     assert judged(text.replace("source->right=16", "source->right=1")).verdict == "broken"
 
 
+def test_what_a_sink_promises_is_judged_from_the_text() -> None:
+    """A trace would be judged as if its sinks promised nothing, so duplicates would hold where none may be."""
+    text = run(load("crash_and_recover", {"guarantee": "at_least_once", "until_s": 2.5}), seed=2).trace()
+    assert judged(text).verdict == "holds"
+    broken = judged(text.replace("guarantees: sink=at_least_once", "guarantees: sink=exactly_once"))
+    assert (broken.verdict, broken.violations[0].invariant) == ("broken", "REC")
+
+
 def test_a_task_of_a_shuffle_waits_for_the_slowest_of_its_barriers() -> None:
     """The shuffle would show something else than that: of n exponential delays, the last after the first."""
     result = run(load("shuffle_128", {"ways": 32, "until_s": 5.0, "warmup_s": 0.0}), seed=1)
