@@ -329,7 +329,7 @@ class JobBuilder:
         key = KeyChooser(settings.keys, settings.key_skew, self._randoms.stream(task, "keys"))
         size = self.draw(settings.record_bytes, task, "sizes", 1.0)
         lateness = self.draw(settings.out_of_order_s, task, "lateness", 1e3)
-        return EventLog(arrivals, EventMaker(task, key, lateness, size).make, settings.events)
+        return EventLog(arrivals, EventMaker(task, key, lateness, size), settings.events)
 
     def _source(self, ports: Ports, task: str, outputs: list[Channel], names: tuple[str, ...]) -> SourceNode:
         settings = self.scenario.sources[self.scenario.topology.operator_of(task)]

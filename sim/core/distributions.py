@@ -211,8 +211,7 @@ class EventLog:
     Parameters
     ----------
     arrivals : Arrivals
-    make : callable
-        Makes the event of a sequence that falls due at a time, in nanoseconds.
+    maker : EventMaker
     last : int or None
         The last sequence; None if there is always another.
 
@@ -226,10 +225,10 @@ class EventLog:
         How far the source's own rate limit has put all that is still to come back.
     """
 
-    __slots__ = ("_arrivals", "_events", "_make", "_read", "due_ns", "forgotten", "last", "shift_ns")
+    __slots__ = ("_arrivals", "_events", "_maker", "_read", "due_ns", "forgotten", "last", "shift_ns")
 
-    def __init__(self, arrivals: Arrivals, make: Callable[[int, int], Event], last: int | None) -> None:
-        self._arrivals, self._make, self.last = arrivals, make, last
+    def __init__(self, arrivals: Arrivals, maker: EventMaker, last: int | None) -> None:
+        self._arrivals, self._maker, self.last = arrivals, maker, last
         self.due_ns = [arrivals.next()]
         self._events: list[Event] = []
         self._read = self.forgotten = 0
@@ -247,7 +246,7 @@ class EventLog:
         """The event; the first who reads it says when it was due. Sequences begin with 1, without a gap."""
         if sequence <= self._read:
             return self._events[sequence - 1 - self.forgotten]
-        event = self._make(sequence, due_ns)
+        event = self._maker.make(sequence, due_ns)
         self._events.append(event)
         self._read = sequence
         self.due_ns.append(self._arrivals.next())
