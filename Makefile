@@ -64,7 +64,7 @@ bench: $(STAMP)  ## speed of the hot paths, each beside its floor
 bench-compare: $(STAMP)  ## name each ratio that became 20 % slower than docs/bench.md has it
 	@$(BIN)/python -m tests.bench.table --compare
 
-fast: $(STAMP)  ## protocol, simulator and journal compiled by mypyc, into build/fast (needs a C compiler; two minutes)
+fast: $(STAMP)  ## protocol, simulator, journal and explored world compiled by mypyc, into build/fast (needs a C compiler; two minutes)
 	@rm -rf build/fast build/wheel
 	@$(BIN)/python -c 'import setuptools' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check setuptools
 	@BARRIERLAB_COMPILED=1 $(BIN)/python -m hatchling build -t wheel -d build/wheel >/dev/null || exit 2
