@@ -49,6 +49,14 @@ def raised(name: str, error: Exception) -> Breach:
     return (invariant, text) if invariant else ("RAISED", f"{name}: {type(error).__name__}: {text}")
 
 
+class Sends(NamedTuple):
+    """The messages that a task was still to send at some time, by output."""
+
+    outbox: tuple[tuple[int, StreamMessage], ...]
+
+
+Sender = Task | Sends
+"""Whoever has an outbox."""
 _ENDED = -1
 
 
@@ -296,14 +304,14 @@ class TaskMonitor(TaskWatch):
         """Note what a barrier has passed in an output channel."""
         self._passed = messages
 
-    def note(self, verb: str, index: int, subject: Any, task: Task) -> None:
+    def note(self, verb: str, index: int, subject: Any, task: Sender) -> None:
         """An effect of `task`."""
         note = _NOTED.get(verb)
         if note is not None:
             note(self, index, subject, task)
 
-    def moved(self, task: Task) -> None:
-        """The move is over, but for what is sent: what was taken has come to something."""
+    def moved(self, is_sending: bool) -> None:
+        """The move is over, but for what is sent, if anything is: what was taken has come to something."""
         taken = () if self._taken is None else (self._taken,)
         for index, message in (*taken, *self._passed_over):
             if not equations.has_no_effect(message, self.aborted):
@@ -321,7 +329,7 @@ class TaskMonitor(TaskWatch):
                 wrong = f"{self.name} recorded for {self.outputs[output]} what the barrier did not pass"
                 self.cuts = tuple((number, cut._replace(wrong=wrong)) for number, cut in self.cuts)
         self._forget_move()
-        if not task.outbox:
+        if not is_sending:
             self._nothing_waits()
 
     def _nothing_waits(self) -> None:
@@ -395,7 +403,7 @@ class TaskMonitor(TaskWatch):
 
     # What a failure leaves, and what comes back.
 
-    def past(self, checkpoint_id: int, task: Task) -> Past:
+    def past(self, checkpoint_id: int, task: Sender) -> Past:
         """Return what a restore of a complete checkpoint must come back to here."""
         cut = self._cut(checkpoint_id)
         if cut is not None and cut.past is not None:
@@ -477,14 +485,14 @@ class TaskMonitor(TaskWatch):
             if self._guarantee == "idempotent":
                 self.rows |= {event}
 
-    def _shown(self, index: int, event: Event, task: Task) -> None:
+    def _shown(self, index: int, event: Event, task: Sender) -> None:
         if self._to_show != event:
             self.breaks("REC", f"{event} was shown by {self.name} and did not take effect there just now")
         self._to_show = None
         if self._guarantee == "idempotent":
             self.visible_rows |= {event}
 
-    def _commit(self, index: int, subject: tuple[str, tuple[Event, ...]], task: Task) -> None:
+    def _commit(self, index: int, subject: tuple[str, tuple[Event, ...]], task: Sender) -> None:
         transaction, events = subject
         if not equations.shown_in_turn(events, self.unseen):
             self.breaks("REC", f"{transaction} became visible at {self.name} out of its turn")
@@ -494,7 +502,7 @@ class TaskMonitor(TaskWatch):
 
     # What is asked when a checkpoint completes.
 
-    def part(self, checkpoint_id: int, task: Task) -> CompletedCut:
+    def part(self, checkpoint_id: int, task: Sender) -> CompletedCut:
         """Return what this task has to say about a checkpoint."""
         cut = self._cut(checkpoint_id)
         has_cut = cut is not None
@@ -524,7 +532,7 @@ class TaskMonitor(TaskWatch):
     def _cut(self, checkpoint_id: int) -> TaskCut | None:
         return next((cut for number, cut in self.cuts if number == checkpoint_id), None)
 
-    def _cut_now(self, task: Task) -> TaskCut:
+    def _cut_now(self, task: Sender) -> TaskCut:
         """Before the cut is what was given off and what took effect so far; what is in the outbox was given off."""
         sent = list(self.sent)
         for output, message in task.outbox:
@@ -541,7 +549,7 @@ class TaskMonitor(TaskWatch):
         """Note that an invariant does not hold."""
         self.broken.append((invariant, reason))
 
-    def _event(self, index: int, message: Event | Watermark, task: Task) -> None:
+    def _event(self, index: int, message: Event | Watermark, task: Sender) -> None:
         fold = self._takes_effect(index, message)
         if type(message) is Event:
             self.applied = put(self.applied, index, self.applied[index] + 1)
@@ -553,7 +561,7 @@ class TaskMonitor(TaskWatch):
             self.advance()
         self.state = fold.checkpoint()
 
-    def _end(self, index: int, message: StreamMessage, task: Task) -> None:
+    def _end(self, index: int, message: StreamMessage, task: Sender) -> None:
         fold = self._takes_effect(index, message)
         self.ends(index)
         self.finished = not any(self.open)
@@ -612,7 +620,7 @@ class TaskMonitor(TaskWatch):
         """The first of what was to be sent and is not."""
         return next((due.message for owed in self.owed for due in owed), None)
 
-    def _buffer(self, index: int, message: StreamMessage, task: Task) -> None:
+    def _buffer(self, index: int, message: StreamMessage, task: Sender) -> None:
         waiting = (*self.waiting[index], message)
         self.waiting = put(self.waiting, index, waiting)
         if self._taken == (index, message):
@@ -624,13 +632,13 @@ class TaskMonitor(TaskWatch):
         for reason in equations.beyond(buffered, what, self._limits.max_buffer_memory_bytes):
             self.breaks("BOUND", reason)
 
-    def _ignore(self, index: int, message: StreamMessage, task: Task) -> None:
+    def _ignore(self, index: int, message: StreamMessage, task: Sender) -> None:
         if self._taken == (index, message):
             self._taken = None
         else:
             self._let_go(index, message)
 
-    def _block(self, index: int, checkpoint_id: int, task: Task) -> None:
+    def _block(self, index: int, checkpoint_id: int, task: Sender) -> None:
         barrier = self._barrier(index, checkpoint_id)
         if barrier is None:
             self.breaks("FIFO", f"barrier {checkpoint_id} took effect on {self.inputs[index]} where it was not next")
@@ -644,7 +652,7 @@ class TaskMonitor(TaskWatch):
         if checkpoint_id == self.done:
             self.breaks("LIVE", f"{self.name} waits for checkpoint {checkpoint_id}, which was completed")
 
-    def _snapshot(self, index: int, subject: tuple[int, str], task: Task) -> None:
+    def _snapshot(self, index: int, subject: tuple[int, str], task: Sender) -> None:
         checkpoint_id, its_digest = subject
         for reason in equations.cut_again(self.name, checkpoint_id, 1 + (checkpoint_id == self.last_cut)):
             self.breaks("ONCE", reason)
@@ -660,7 +668,7 @@ class TaskMonitor(TaskWatch):
             cut = cut._replace(past=self._past_now(cut))
         self.cuts = (*self.cuts, (checkpoint_id, cut))
 
-    def _capture(self, index: int, subject: tuple[int, Event], task: Task) -> None:
+    def _capture(self, index: int, subject: tuple[int, Event], task: Sender) -> None:
         """The next event of the channel that is behind the cut and not recorded yet."""
         checkpoint_id, event = subject
         cut = self._records_for(checkpoint_id, event)
@@ -680,7 +688,7 @@ class TaskMonitor(TaskWatch):
         cut = cut._replace(recorded=put(cut.recorded, index, cut.recorded[index] + 1))
         self._records(checkpoint_id, event, cut)
 
-    def _capture_output(self, output: int, subject: tuple[int, Event], task: Task) -> None:
+    def _capture_output(self, output: int, subject: tuple[int, Event], task: Sender) -> None:
         """An event that the barrier passed on its way out, in the channel or in the outbox: the last before the cut."""
         checkpoint_id, event = subject
         cut = self._records_for(checkpoint_id, event)
@@ -713,7 +721,7 @@ class TaskMonitor(TaskWatch):
         for reason in equations.beyond(cut.recorded_bytes, what, self._limits.max_inflight_buffer_bytes):
             self._over_limit = checkpoint_id, reason
 
-    def _decline(self, index: int, subject: tuple[int, Reason], task: Task) -> None:
+    def _decline(self, index: int, subject: tuple[int, Reason], task: Sender) -> None:
         checkpoint_id, reason = subject
         most = self._limits.max_inflight_buffer_bytes
         if reason is Reason.IN_FLIGHT_LIMIT and most is not None and checkpoint_id not in self.settled:
@@ -794,7 +802,7 @@ class TaskMonitor(TaskWatch):
         return self.sent[output] if exchange == "broadcast" else sum(self.sent[each] for each in outputs)
 
 
-_NOTED: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
+_NOTED: dict[str, Callable[[TaskMonitor, int, Any, Sender], None]] = {
     "deliver": TaskMonitor._event,
     "end": TaskMonitor._end,
     "buffer": TaskMonitor._buffer,

@@ -20,7 +20,7 @@ from barrierlab.impl.checkpoint.transactions import Ledger
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from barrierlab.model.checkpoint.components import COUNTERS
-from barrierlab.model.checkpoint.monitor import CompletedCut, Past, TaskMonitor, raised
+from barrierlab.model.checkpoint.monitor import CompletedCut, Past, Sends, TaskMonitor, raised
 from barrierlab.model.explore.intern import Interner, exact
 from barrierlab.model.explore.memo import Memo
 from barrierlab.model.spec.watch import Breach
@@ -135,6 +135,42 @@ class Info(NamedTuple):
     finished: bool
 
 
+class Ability(NamedTuple):
+    """The moves of a machine: of `Info`, what does not depend on its monitor."""
+
+    can_drain: bool
+    takes: tuple[int, ...]
+    expires: str
+
+
+class MachineStep(NamedTuple):
+    """The outcome of a call of a machine, whatever its monitor knows.
+
+    Attributes
+    ----------
+    took : bool or None
+        As the call answered.
+    place : int
+    local : int
+        All of the cell afterwards but for its monitor.
+    watched : tuple
+        The calls of the monitor that it came to, in order, with their arguments.
+    reports : tuple of Acknowledge or Decline
+        Those that came about.
+    notes : tuple of Note
+    error : (str, str) or None
+        What it raised.
+    """
+
+    took: bool | None
+    place: int
+    local: int
+    watched: tuple[tuple[Callable[..., None], tuple[object, ...]], ...]
+    reports: tuple[Acknowledge | Decline, ...]
+    notes: tuple[Note, ...]
+    error: Breach | None
+
+
 class TaskTransitions:
     """The states of one task, and the transitions between them.
 
@@ -197,7 +233,14 @@ class TaskTransitions:
         self.cells: Interner[TaskState] = Interner()
         self.infos: list[Info] = []
         self._codes: dict[Hashable, int] = {}  # a number for each machine: it is large, and many cells have the same
-        self._code_of: list[int] = []  # by cell
+        # Cells but for their monitors: by number the value, the number of the machine, and what that can do.
+        self._local_numbers: dict[Hashable, int] = {}
+        self._locals: list[TaskState] = []
+        self._code_of: list[int] = []
+        self._abilities: list[Ability] = []
+        self._local_of: list[int] = []  # by cell
+        self._driven: Memo[MachineStep] = Memo(self._drive)
+        self._watched: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self._script, self._keeps_parts = script, keeps_parts
         self._at, self._end_reported, self._place = 0, False, 0
         self._notes: list[Note] = []
@@ -279,6 +322,8 @@ class TaskTransitions:
         self.monitor.go_back(past)
         try:
             state = self.task.recover(part, checkpoint_id)  # type: ignore[attr-defined]
+            for what, its in self._watched:
+                what(self.monitor, *its)
             self.monitor.came_back(state)
             if for_good and type(self._ledger) is Ledger:
                 self._forget_transactions(self._ledger)
@@ -436,40 +481,64 @@ class TaskTransitions:
     def differences(self) -> Iterator[str | None]:
         """Make every step a second time, by a new machine: what differs in a line, or None, a step."""
         self._renew()
+        self._driven.clear()
         return self.step.differences(self.monitor.name, lambda key: str(key[0]), _words)
 
     # What they are made of.
 
     def _take(self, call: str, cell: int, *arguments: object) -> LocalStep | None:
-        """Put the machine back, let it do, and capture it; None if it does nothing."""
+        """Let the machine do, and the monitor see it; None if nothing comes of it."""
+        made = self._driven[self._local_of[cell], call, *arguments]
+        if made.error is None:
+            try:
+                return self._seen(call, cell, made)
+            except Exception as error:
+                made = made._replace(error=raised(self.monitor.name, error))
+        assert made.error is not None
+        return LocalStep(cell, True, made.place, (made.error,), made.notes)
+
+    def _seen(self, call: str, cell: int, made: MachineStep) -> LocalStep | None:
+        monitor = self.monitor
+        monitor.restore(self.cells.values[cell].monitor)
+        was_whole = {number for number, _ in monitor.cuts if monitor.is_whole(number)}
+        for what, its in made.watched:
+            what(monitor, *its)
+        monitor.moved(bool(self._locals[made.local].outbox))
+        self._look_at_parts(call, made, self.cells.values[cell].finished, was_whole)
+        after = self._numbered(made.local, monitor.capture())
+        if made.took is None or (not made.took and after == cell and not made.notes):
+            return None
+        return LocalStep(after, made.took, made.place, tuple(monitor.broken), made.notes)
+
+    def _drive(self, local: int, call: str, *arguments: object) -> MachineStep:
+        """Put the machine back, let it do, and capture it."""
+        self._restore_machine(self._locals[local])
+        before = len(self.task.reports)
         try:
-            self._restore_task(cell)
-            reports, had_ended = len(self.task.reports), self.task.finished
-            was_whole = {number for number, _ in self.monitor.cuts if self.monitor.is_whole(number)}
             took = getattr(self, f"_{call}")(*arguments)
-            self.monitor.moved(self.task)
-            place = self._place
-            self._look_at_parts(call, reports, had_ended, was_whole)
-            after = self._captured()
+            reports, place = tuple(self.task.reports[before:]), self._place
+            after = self._local(self._captured_machine())
         except Exception as error:  # whatever a machine raises on what may happen, it is broken
             self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
             self.task.reports.clear()
-            return LocalStep(cell, True, self._place, (raised(self.monitor.name, error),), tuple(self._notes))
-        if took is None or (not took and after == cell and not self._notes):
-            return None
-        return LocalStep(after, took, place, tuple(self.monitor.broken), tuple(self._notes))
+            return MachineStep(True, self._place, local, (), (), tuple(self._notes), raised(self.monitor.name, error))
+        return MachineStep(took, place, after, tuple(self._watched), reports, tuple(self._notes), None)
 
-    def _look_at_parts(self, call: str, reports: int, had_ended: bool, was_whole: set[int]) -> None:
-        acknowledged = (each.checkpoint_id for each in self.task.reports[reports:] if type(each) is Acknowledge)
+    def _look_at_parts(self, call: str, made: MachineStep, had_ended: bool, was_whole: set[int]) -> None:
+        acknowledged = (each.checkpoint_id for each in made.reports if type(each) is Acknowledge)
         early = any(not self.monitor.is_whole(checkpoint_id) for checkpoint_id in acknowledged)
         # What a barrier passes in a channel is recorded before its part is reported (`World._send`).
-        captured: list[Any] = [note[3] for note in self._notes if note[0] == "capture" and call != "passes"]
+        captured: list[Any] = [note[3] for note in made.notes if note[0] == "capture" and call != "passes"]
         late = any(checkpoint_id in was_whole for checkpoint_id, _ in captured)
-        goes_on = had_ended and call not in ("obey", "passes") and bool(self._notes)
+        goes_on = had_ended and call not in ("obey", "passes") and bool(made.notes)
         self.parts_are_late = self.parts_are_late or early or late or goes_on
 
     def _restore_task(self, cell: int) -> None:
         value = self.cells.values[cell]
+        self._restore_machine(value)
+        self.monitor.restore(value.monitor)
+
+    def _restore_machine(self, value: TaskState) -> None:
         machine, extras = value.machine  # type: ignore[misc]
         for each, extra in zip(self._machines, extras, strict=True):  # type: ignore[has-type]
             if extra is not None:
@@ -479,10 +548,14 @@ class TaskTransitions:
         self.task.outbox.extend((output, self.messages.values[message]) for output, message in value.outbox)
         self.task.reports.extend(value.reports)
         self._restore_external(value.outside)
-        self.monitor.restore(value.monitor)
         self._at, self._end_reported, self._notes, self._place = value.at, value.end_reported, [], 0
+        self._watched = []
 
     def _captured(self) -> int:
+        return self._numbered(self._local(self._captured_machine()), self.monitor.capture())
+
+    def _captured_machine(self) -> TaskState:
+        """Return all but the monitor."""
         task, number = self.task, self.messages.number
         outbox, reports = tuple((output, number(m)) for output, m in task.outbox), tuple(task.reports)
         task.outbox.clear()
@@ -497,10 +570,7 @@ class TaskTransitions:
             for each in self._machines
         )
         machine = task.capture(), extras  # type: ignore[attr-defined]
-        monitor = self.monitor.capture()
-        return self._number(
-            TaskState(machine, outbox, reports, monitor, self._at, task.finished, self._end_reported, self._outside())
-        )
+        return TaskState(machine, outbox, reports, (), self._at, task.finished, self._end_reported, self._outside())
 
     def _forget_what_is_over(self) -> None:
         """Forget what the machines of `impl` do not look at any more: cells that differ in nothing else are one."""
@@ -521,45 +591,59 @@ class TaskTransitions:
         if self._ledger is not None:
             self._ledger.restore((outside, (), ()))
 
-    def _number(self, cell: TaskState, like: int | None = None) -> int:
-        """The number of a cell, of which the machine is as it is in `like`, or else as it is now."""
-        machine, outbox, reports, *rest, outside = cell
-        if like is None or machine is not self.cells.values[like].machine:
+    def _number(self, cell: TaskState, like: int) -> int:
+        """The number of a cell, of which the machine is as it is in `like`."""
+        return self._numbered(self._local(cell, self._local_of[like]), cell.monitor, like)
+
+    def _local(self, value: TaskState, like: int | None = None) -> int:
+        """The number of a cell but for its monitor; its machine is as it is in another, or else as it is now."""
+        machine, outbox, reports, _, *rest, outside = value
+        if like is None or machine is not self._locals[like].machine:
             code = self._codes.setdefault(exact(machine), len(self._codes))
         else:
             code = self._code_of[like]
-        number = self.cells.number(cell, (code, outbox, exact(reports), *rest, exact(outside)))
-        if number == len(self.infos):
-            info = self._info(cell) if like is None else self.infos[like]
-            has_reports = cell.finished and not cell.end_reported and not cell.reports
-            if cell.reports:
-                buffered = self._held_back(outbox)
-                has_reports = any(each.checkpoint_id not in buffered for each in reports)
-            self.infos.append(info._replace(outbox=outbox, has_reports=has_reports))
+        number = self._local_numbers.setdefault(
+            (code, outbox, exact(reports), *rest, exact(outside)), len(self._locals)
+        )
+        if number == len(self._locals):
+            self._locals.append(value)
             self._code_of.append(code)
+            self._abilities.append(self._ability() if like is None else self._abilities[like])
         return number
 
-    def _info(self, cell: TaskState) -> Info:
-        """Return what the machine can do, now that it is as in `cell`."""
-        task, has_reports = self.task, False
-        script = self._script[cell.at] if cell.at < len(self._script) and not cell.finished else None
+    def _numbered(self, local: int, monitor: tuple[object, ...], like: int | None = None) -> int:
+        """The number of a cell: what it can do is as in `like`, or else as the machine and the monitor have it now."""
+        number = self.cells.number(self._locals[local]._replace(monitor=monitor), (local, monitor))
+        if number == len(self.infos):
+            cell = self.cells.values[number]
+            info = self._info(cell, self._abilities[local]) if like is None else self.infos[like]
+            has_reports = cell.finished and not cell.end_reported and not cell.reports
+            if cell.reports:
+                buffered = self._held_back(cell.outbox)
+                has_reports = any(each.checkpoint_id not in buffered for each in cell.reports)
+            self.infos.append(info._replace(outbox=cell.outbox, has_reports=has_reports))
+            self._local_of.append(local)
+        return number
+
+    def _ability(self) -> Ability:
+        """Return what the machine can do, as it is now."""
+        task = self.task
         if not isinstance(task, OperatorTask):
-            may_close = not cell.finished and self.monitor.made >= self.monitor.most_made
-            return Info(cell.outbox, has_reports, False, (), script, may_close, "", 0, cell.finished)
+            return Ability(False, (), "")
         deadline_ns = task.next_deadline_ns()
         expires = "" if deadline_ns is None else "switch" if deadline_ns < TIMEOUT_NS else "abort"
-        takes = tuple(i for i, is_open in enumerate(self.monitor.open) if (is_open if self.pulls else task.can_take(i)))
-        return Info(
-            cell.outbox,
-            has_reports,
-            task.gate.can_drain,
-            takes,
-            None,
-            False,
-            expires,
-            self.monitor.newest,
-            cell.finished,
-        )
+        takes = () if self.pulls else tuple(i for i in range(len(self.monitor.inputs)) if task.can_take(i))
+        return Ability(task.gate.can_drain, takes, expires)
+
+    def _info(self, cell: TaskState, its: Ability) -> Info:
+        """Return what the machine can do, now that the monitor is as in `cell`."""
+        monitor = self.monitor
+        script = self._script[cell.at] if cell.at < len(self._script) and not cell.finished else None
+        if not monitor.inputs:
+            may_close = not cell.finished and monitor.made >= monitor.most_made
+            return Info(cell.outbox, False, False, (), script, may_close, "", 0, cell.finished)
+        takes = tuple(i for i, is_open in enumerate(monitor.open) if is_open) if self.pulls else its.takes
+        return Info(cell.outbox, False, its.can_drain, takes, None, False, its.expires, monitor.newest, cell.finished)
 
     def _held_back(self, outbox: tuple[tuple[int, int], ...]) -> set[int]:
         """The checkpoints whose flagged barrier is still to leave: what it passes belongs to the part."""
@@ -568,9 +652,13 @@ class TaskTransitions:
 
     def _tell(self, verb: str, index: int, subject: object) -> None:
         monitor = self.monitor
-        monitor.note(verb, index, subject, self.task)
+        self._watch(TaskMonitor.note, verb, index, subject, Sends(tuple(self.task.outbox)))
         channel = None if index < 0 else monitor.outputs[index] if verb == "capture_output" else monitor.inputs[index]
         self._notes.append(("capture" if verb == "capture_output" else verb, monitor.name, channel, subject))
+
+    def _watch(self, what: Callable[..., None], *arguments: object) -> None:
+        """Keep a call of the monitor: what the machine does is the same whatever that knows."""
+        self._watched.append((what, arguments))
 
     # The calls of `step`: what happens to a machine.
 
@@ -578,10 +666,10 @@ class TaskTransitions:
         """The head of an input is offered."""
         assert isinstance(self.task, OperatorTask)
         came = self.messages.values[message]
-        self.monitor.take(index, came)
+        self._watch(TaskMonitor.take, index, came)
         took = self.task.offer(index, came, LATE_NS if late else NOW_NS)
         if not took:
-            self.monitor.restored_in_flight()
+            self._watch(TaskMonitor.restored_in_flight)
         return took
 
     def _drain(self, late: bool) -> bool:
@@ -597,7 +685,7 @@ class TaskTransitions:
         if index is None:
             return False if self._notes else None
         self._place, message = index, self.messages.values[heads[readable.index(index)]]
-        self.monitor.take(index, message)
+        self._watch(TaskMonitor.take, index, message)
         self._notes.append(("take", self.monitor.name, self.monitor.inputs[index], message))
         gate.take(index, message, now_ns)
         return True
@@ -613,11 +701,11 @@ class TaskTransitions:
             if late:
                 gate.note_trigger(barrier.checkpoint_id, NOW_NS)
             if gate.wants_overtaking(index, barrier, now_ns):
-                self.monitor.take(index, barrier, messages[:at])
+                self._watch(TaskMonitor.take, index, barrier, messages[:at])
                 self._place = at
                 took = self.task.offer_overtaking(index, barrier, messages[:at], now_ns)
                 if not took:
-                    self.monitor.restored_in_flight()
+                    self._watch(TaskMonitor.restored_in_flight)
                 return took
         return None
 
@@ -633,7 +721,7 @@ class TaskTransitions:
         task = self.task
         if type(order) is Notify:
             task.notify(order.checkpoint_id, NOW_NS)
-            self.monitor.announced(order.checkpoint_id)
+            self._watch(TaskMonitor.announced, order.checkpoint_id)
         elif type(order) is AbortTask:
             task.abort(order.checkpoint_id, order.reason, NOW_NS)  # type: ignore[attr-defined]
         else:
@@ -649,11 +737,11 @@ class TaskTransitions:
         item = self._script[self._at]
         self._at += 1
         if type(item) is Event:
-            self.monitor.emit(item)
+            self._watch(TaskMonitor.emit, item)
             self.task.emit(item)
         else:
             assert isinstance(item, int)
-            self.monitor.emit(Watermark(item))
+            self._watch(TaskMonitor.emit, Watermark(item))
             self.task.emit_watermark(item)
         return True
 
@@ -661,13 +749,13 @@ class TaskTransitions:
         """A source ends."""
         assert isinstance(self.task, SourceTask)
         self.task.end()
-        self.monitor.finish()
+        self._watch(TaskMonitor.finish)
         return True
 
     def _passes(self, output: int, passed: tuple[int, ...], checkpoint_id: int) -> bool:
         """A barrier that has just left went ahead of what is in its channel, which is recorded here."""
         messages = [self.messages.values[each] for each in passed]
-        self.monitor.passed(messages)
+        self._watch(TaskMonitor.passed, messages)
         self.task.capture_overtaken(output, messages, checkpoint_id)
         return True
 
