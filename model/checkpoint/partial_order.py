@@ -176,16 +176,22 @@ class Ample:
         """Those of `moves` that are enough; all of them if it is not known which."""
         by_task: dict[int, list[Move]] = {}
         for move in moves:
-            if move.kind == "trigger" and not self.world.bounds.closes and not self.world.may_fail(state):
-                return (move,)
-            if move.kind == "report" and self._may_be_heard(state, move):
-                return (move,)
-            if move.kind == "publish" and not self._is_open_ended and not self.world.may_fail(state):
-                return (move,)
-            if move.kind == "order" and self._may_be_obeyed(state, move):
-                return (move,)
-            if move.kind in ("task", "order") and not self.world.is_notice(move):
+            kind = move.kind
+            if kind == "task":
                 by_task.setdefault(move.numbers[0], []).append(move)
+            elif kind == "order":
+                if self._may_be_obeyed(state, move):
+                    return (move,)
+                if not self.world.is_notice(move):
+                    by_task.setdefault(move.numbers[0], []).append(move)
+            elif kind == "report":
+                if self._may_be_heard(state, move):
+                    return (move,)
+            elif kind == "trigger":
+                if not self.world.bounds.closes and not self.world.may_fail(state):
+                    return (move,)
+            elif kind == "publish" and not self._is_open_ended and not self.world.may_fail(state):
+                return (move,)
         if not self._roomy or self._is_open_ended:
             return moves
         best: Sequence[Move] = moves
