@@ -396,10 +396,10 @@ class Spread(Generic[M]):
 
 
 def subject_of(
-    bounds: Bounds, components: Callable[[], Components], whole: Bounds | None, is_reduced: bool
+    bounds: Bounds, components: Callable[[], Components], whole: Bounds | None, is_reduced: bool, forgets: bool
 ) -> Subject[Move]:
     """Return a world as a worker makes it: of a plan of `whole` if it is reduced."""
-    world = World(bounds, components())
+    world = World(bounds, components(), forgets)
     return _subject(world, Ample(world, whole) if is_reduced else None)
 
 
@@ -429,6 +429,6 @@ def explored_on(
 ) -> Exploration[WorldState, Move]:
     """Explore a world that nobody has explored before; `components` makes those of its machines in a worker."""
     whole = None if ample is None else ample.whole
-    make = partial(subject_of, world.bounds, components, whole, ample is not None)
+    make = partial(subject_of, world.bounds, components, whole, ample is not None, world.forgets)
     with TemporaryDirectory(prefix="levels-", dir=directory) as folder:
         return Spread(spark, make, _subject(world, ample), Path(folder), seconds, watch).explore()

@@ -125,10 +125,10 @@ def test_an_abort_after_a_restore_is_made(fault: str) -> None:
 @pytest.mark.parametrize(
     ("name", "states"),
     [
-        ("aligned: a->m m->s", 2_770),
-        ("unaligned: a->m m->s", 2_987),
-        ("aligned_with_timeout: a->m m->s", 6_422),
-        ("aligned: a->s b->s", 19_615),
+        ("aligned: a->m m->s", 1_827),
+        ("unaligned: a->m m->s", 1_973),
+        ("aligned_with_timeout: a->m m->s", 2_243),
+        ("aligned: a->s b->s", 12_509),
     ],
 )
 def test_states_of_an_abort_and_a_crash(name: str, states: int) -> None:
