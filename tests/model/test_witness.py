@@ -16,6 +16,7 @@ from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.witness import CutWitness, WitnessError, witness
 from barrierlab.sim import load, run
+from barrierlab.sim.checkpoint.result import fold_of
 from tests.sim.support import barrierlab
 from tests.sim.test_survive_anything import planned
 
@@ -117,7 +118,7 @@ def _changed(entries: Sequence[Entry], verb: str, change: Any) -> list[Entry]:
 def test_a_wrong_state_and_a_lost_record_are_named() -> None:
     """The witness would compare nothing."""
     result = of("skewed_join", protocol="unaligned", until_s=10.0)
-    topology, fold = result.scenario.topology, result._fold()
+    topology, fold = result.scenario.topology, fold_of(result.scenario)
 
     def obstacle(entries: Sequence[Entry], checkpoint_id: int) -> str:
         return witness(entries, Run.of(entries, topology), checkpoint_id, fold).obstacle
