@@ -23,7 +23,7 @@ from barrierlab.sim.check.report import summary
 from barrierlab.sim.check.runner import check_one, plan
 from docs.parts.coordinator import Plain
 from tests.model.external_coordinators import PLANTED, NoEnds, Sound
-from tests.sim.support import in_one_process
+from tests.sim.support import barrierlab, in_one_process
 
 WORLDS = {each.name: each for group in ("tiny", "small") for each in SCOPES[group]() if isinstance(each, WorldScope)}
 CHAIN = "aligned: a->s; events 1, checkpoints 1; crash"
@@ -409,7 +409,7 @@ def test_one_that_never_triggers_has_judged_nothing(capsys: pytest.CaptureFixtur
 def test_a_verdict_of_two_classes_is_kept_by_the_sources_of_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """After a change in the second of them the old verdict would count."""
+    """After a change in the second of them the old verdict would count. A process notes what it opens."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "of_one.py").write_text(
@@ -417,11 +417,11 @@ def test_a_verdict_of_two_classes_is_kept_by_the_sources_of_both(
     )
     (tmp_path / "of_two.py").write_text("from barrierlab.impl import BarrierAligner\nclass Two(BarrierAligner): pass\n")
     arguments = ("--impl", "of_one:One", "--impl", "of_two:Two", "--scope", CHAIN, "--changed")
-    assert check(capsys, *arguments)[0] == 0
-    assert "1 kept" in check(capsys, *arguments)[1]
+    assert barrierlab(capsys, "check", *arguments)[0] == 0
+    assert "1 kept" in barrierlab(capsys, "check", *arguments)[1]
     (tmp_path / "of_two.py").write_text(
         "from barrierlab.impl import BarrierAligner\nclass Two(BarrierAligner): 'changed'\n"
     )
-    status, out, err = check(capsys, *arguments)
+    status, out, err = barrierlab(capsys, "check", *arguments)
     assert (status, "kept" in out) == (0, False)
     assert "what they depend on has changed" in err

@@ -89,7 +89,10 @@ def test_a_load_or_size_that_is_no_level_is_that_of_the_row(tmp_path):
     assert load_060.operators["slow"].service_s.mean == pytest.approx(0.004)
     assert (large.sources["source"].rate_per_s, large.operators["slow"].service_s.mean) == (37.5, 0.04)
     assert {channel.spanning_records for channel in large.channels.values()} == {True}
-    assert {channel.exchange for channel in forward.channels.values()} == {"forward"}
+    assert {edge for edge, channel in forward.channels.items() if channel.exchange == "forward"} == {
+        "source->fast",
+        "fast->slow",
+    }
 
 
 def test_statistics_of_a_run_follow_the_same_rule():

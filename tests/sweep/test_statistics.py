@@ -137,7 +137,7 @@ def test_an_answer_pools_runs_as_a_bootstrap_over_them_does(quantile: float) -> 
         100.0 + 10.0 * random.normal() + 5.0 * random.normal(size=random.integers(15, 30)) for _ in range(40)
     ]  # of unequal numbers of checkpoints
     facts: Any = [SimpleNamespace(durations_ms=tuple(each)) for each in own]
-    found = _quantile_of(facts, quantile, quantile_ranks)
+    found = _quantile_of(facts, quantile)
 
     def pooled(runs: Any) -> float:
         return float(np.quantile(np.concatenate([own[run] for run in runs]), quantile))
