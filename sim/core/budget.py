@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -34,7 +35,9 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes non
 
 SECONDS = Seconds()
 AGAIN_S = 1.0
-"""So often a run is asked to end that has not ended: what an object's finaliser raises, Python drops."""
+"""So often a run is asked to end that has not ended: code of the run may drop what is raised."""
+_SOON_S = 1e-3
+"""So soon it is asked again where Python itself dropped it: in a finaliser, or in the callback of a weak reference."""
 
 
 @contextmanager
@@ -47,6 +50,13 @@ def budget(seconds: float | None) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise BudgetError(f"--budget {seconds:g}s is used up, and nothing was judged: give more, or a shorter run")
 
+    def dropped(what: sys.UnraisableHookArgs, /) -> None:
+        if what.exc_type is BudgetError:
+            signal.setitimer(signal.ITIMER_REAL, _SOON_S, AGAIN_S)
+        else:
+            hook(what)
+
+    hook, sys.unraisablehook = sys.unraisablehook, dropped
     before, begun_s = signal.signal(signal.SIGALRM, stop), monotonic()
     left_s, every_s = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
     try:
@@ -54,5 +64,6 @@ def budget(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
         if left_s:  # an alarm of the caller's own; it may be due by now
             signal.setitimer(signal.ITIMER_REAL, max(left_s - (monotonic() - begun_s), 1e-6), every_s)

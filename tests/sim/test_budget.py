@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -47,6 +49,28 @@ def test_a_budget_ends_what_drops_its_first_word(monkeypatch: pytest.MonkeyPatch
                 if dropped == 3:
                     raise
     assert signal.getitimer(signal.ITIMER_REAL)[1] == 0  # it does not strike again; the watchdog of tests never does
+
+
+def test_what_python_drops_is_said_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The alarm struck in the callback of a weak reference: a user saw a traceback beside the line of the budget."""
+    dropped: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: dropped.append(what.exc_type))
+
+    class Waits:
+        def __del__(self) -> None:
+            signal.pause()
+
+    class Fails:
+        def __del__(self) -> None:
+            raise KeyError
+
+    begun_s = monotonic()
+    with pytest.raises(BudgetError), budget(0.05):  # noqa: PT012
+        Waits()
+        Fails()
+        signal.pause()
+    assert monotonic() - begun_s < sim_core_budget.AGAIN_S
+    assert dropped == [KeyError]
 
 
 def test_an_alarm_of_the_callers_own_goes_on() -> None:
