@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 from barrierlab.impl.messages import Event
@@ -85,18 +86,29 @@ class Reference(Side):
 
     def capture(self) -> Hashable:
         """Return the state as a value; a dict becomes its items, in their order."""
-        fields = (each for name, each in vars(self).items() if name not in self.fixed)
-        return tuple([tuple(each.items()) if type(each) is dict else each for each in fields])
+        own = vars(self)
+        return tuple([tuple(each.items()) if type(each := own[name]) is dict else each for name in self._varying()])
 
     def restore(self, value: Any) -> None:
         """Restore what `capture` returned."""
-        names = (name for name in vars(self) if name not in self.fixed)
-        for name, each in zip(names, value, strict=True):
-            setattr(self, name, dict(each) if type(getattr(self, name)) is dict else each)
+        own = vars(self)
+        for name, each in zip(self._varying(), value, strict=True):
+            own[name] = dict(each) if type(own[name]) is dict else each
+
+    def _varying(self) -> tuple[str, ...]:
+        kind = type(self)
+        names = _varying.get(kind)
+        if names is None:
+            names = _varying[kind] = tuple(name for name in vars(self) if name not in self.fixed)
+        return names
 
     def stimuli(self) -> Sequence[CallStimulus]:
         """Return what may happen now, always in the same order."""
         raise NotImplementedError
+
+
+_varying: dict[type[Reference], tuple[str, ...]] = {}
+"""By kind of model, the names of the fields that are its state."""
 
 
 class Under(Side):
@@ -186,10 +198,11 @@ class Component:
 def drift(live: Sequence[object], restored: Sequence[object]) -> str:
     """The first field in which machines that ran on differ from those that were restored; empty if none."""
     for one, other in zip(live, restored, strict=True):
-        here, there = _held(one), _held(other)
-        for name in here | there:
-            ran_on, restored_in_flight = here.get(name), there.get(name)
-            if ran_on is not restored_in_flight and _value(ran_on) != _value(restored_in_flight):
+        if _alike(one, other):
+            continue
+        for name in dict.fromkeys((*_names(one), *_names(other))):
+            ran_on, restored_in_flight = getattr(one, name, None), getattr(other, name, None)
+            if not _same(ran_on, restored_in_flight):
                 what = f"{type(one).__name__}.{name} is {_value(ran_on)!r} in a machine that ran on"
                 return f"{what}, {_value(restored_in_flight)!r} in one restored to the same"
     return ""
@@ -197,29 +210,59 @@ def drift(live: Sequence[object], restored: Sequence[object]) -> str:
 
 def fields_of(machine: object) -> dict[str, object]:
     """The fields of a machine by name, as values that compare in every detail; what only counts is left out."""
-    return {name: _value(each) for name, each in _held(machine).items()}
+    fields = ((name, getattr(machine, name, None)) for name in _names(machine))
+    return {name: _value(held) for name, held in fields if not callable(held)}
 
 
-def _held(machine: object) -> dict[str, object]:
-    """The fields of a machine by name, as they are."""
+def _alike(one: object, other: object) -> bool:
+    """Return whether two objects have the same in each slot; False as well if one is not set, or there is more."""
+    kind, names = type(one), _names(one)
+    if kind is not type(other) or not names or hasattr(one, "__dict__"):
+        return False
+    slots = _getters.get(kind)
+    if slots is None:
+        slots = _getters[kind] = attrgetter(*names, "__class__")  # of one name alone it would give no tuple
+    try:
+        return all(map(_same, slots(one), slots(other)))
+    except AttributeError:
+        return False
+
+
+def _same(one: object, other: object) -> bool:
+    """Return whether two fields compare in every detail. Most of what is in them is one object, or nothing."""
+    if one is other or (not one and not other and type(one) is type(other)):
+        return True
+    if isinstance(one, _SEQUENCES) and isinstance(other, _SEQUENCES):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict) and _same((*one.items(),), (*other.items(),)):
+        return True
+    kind = type(one)
+    parts = _parts.get(kind)
+    if kind is type(other) and parts is not None:
+        return _same(parts(one), parts(other))
+    return _value(one) == _value(other)
+
+
+def _names(machine: object) -> tuple[str, ...]:
+    """The names of the fields of a machine, but for those that only count."""
     kind = type(machine)
     names = _slots.get(kind)
     if names is None:
         slots = (name for base in kind.__mro__ for listed in _LISTED for name in vars(base).get(listed, ()))
         names = _slots[kind] = tuple(name for name in dict.fromkeys(slots) if name not in COUNTERS)
-    buffered = {name: getattr(machine, name, _UNSET) for name in names}
-    buffered |= {name: each for name, each in getattr(machine, "__dict__", {}).items() if name not in COUNTERS}
-    return {name: each for name, each in buffered.items() if each is not _UNSET and not callable(each)}
+    own = getattr(machine, "__dict__", None)
+    return (*names, *(name for name in own if name not in COUNTERS)) if own else names
 
 
 _LISTED = ("__slots__", "__mypyc_attrs__")  # the second where the class is compiled
-_UNSET = object()
+_SEQUENCES = (tuple, list, deque)
 _slots: dict[type, tuple[str, ...]] = {}
+_getters: dict[type, Callable[[object], tuple[Any, ...]]] = {}
 
 
 def _value(buffered: Any) -> object:
     """Return what a field holds: lists in their order, sets and dicts without one; of another machine what it
-    captures."""
+    captures; of what can be called nothing."""
     kind = type(buffered)
     if kind in ATOMS:
         return buffered
@@ -238,7 +281,9 @@ _readers: dict[type, Callable[[Any], object]] = {}
 
 
 def _reader(kind: type) -> Callable[[Any], object]:
-    if issubclass(kind, list | tuple | deque):
+    if issubclass(kind, Callable):  # type: ignore[arg-type]
+        return lambda buffered: None
+    if issubclass(kind, _SEQUENCES):
         return _values
     if issubclass(kind, dict):
         return lambda buffered: frozenset(map(_values, buffered.items()))
@@ -246,15 +291,27 @@ def _reader(kind: type) -> Callable[[Any], object]:
         return lambda buffered: frozenset(map(_value, buffered))
     if kind is Event or issubclass(kind, Enum):
         return exact
+    parts = _parts_of(kind)
+    if parts is not None:
+        _parts[kind] = parts
+        return lambda buffered: _values(parts(buffered))
+    return lambda buffered: buffered
+
+
+_parts: dict[type, Callable[[Any], Sequence[object]]] = {}
+"""By type of what has parts, what gives them."""
+
+
+def _parts_of(kind: type) -> Callable[[Any], Sequence[object]] | None:
     if is_dataclass(kind):
         names = [field.name for field in fields(kind)]
-        return lambda buffered: (kind, *[_value(getattr(buffered, name)) for name in names])
+        return lambda buffered: [kind, *[getattr(buffered, name) for name in names]]
     for gives in ("capture", "checkpoint"):  # a machine, an operator
         if hasattr(kind, gives):
-            return lambda buffered, gives=gives: _value(getattr(buffered, gives)())  # type: ignore[misc]
+            return lambda buffered, gives=gives: (getattr(buffered, gives)(),)  # type: ignore[misc]
     if any(hasattr(kind, listed) for listed in _LISTED) and kind.__module__.startswith("barrierlab.impl."):
-        return lambda buffered: tuple(fields_of(buffered).items())
-    return lambda buffered: buffered
+        return lambda buffered: [getattr(buffered, name, None) for name in _names(buffered)]
+    return None
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -274,6 +274,8 @@ def _packed(nodes: list[FileNode]) -> Tree:
                 if number not in order:
                     order[number] = len(order)
                     waiting.append(number)
+    if waiting == [*range(len(nodes))]:
+        return tuple(nodes)
     return tuple(_renumbered(nodes[at], order) for at in waiting)
 
 

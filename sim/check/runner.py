@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from barrierlab.model.checkpoint.protocols import PROTOCOLS as OF_BARRIERS
 from barrierlab.model.checkpoint.state_graph import StateGraph, state_graph
 from barrierlab.model.checkpoint.world import Move, World, WorldState
 from barrierlab.model.errors import InputError
-from barrierlab.model.explore.checker import UNDECIDED, Exploration, NonDeterministicError
+from barrierlab.model.explore.checker import UNDECIDED, Exploration, NonDeterministicError, resident_bytes
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
@@ -45,6 +45,8 @@ SPREADS = ("scopes", "states")
 STATES = SPREADS[1]
 Elsewhere = Callable[[Callable[[], Components], World, float | None, Ample | None], Exploration[WorldState, Move]]
 """`Explores`, given what makes the components in a worker."""
+MOST_GARBAGE_BYTES = 1 << 30
+"""So much a worker may occupy before it looks for what may go: the worlds of ended scopes."""
 BUDGETS_S = {"full": 3600.0}
 """Of groups of which not every scope can be seen to its end: their budgets, where none is given."""
 
@@ -389,7 +391,7 @@ def _check_into(
     key = (
         _key(chosen) if keeps and not chosen.is_program else VerdictKey("")
     )  # of what this process loads, whatever the plan was made of
-    with _noting_files():
+    with _noting_files(), _garbage_kept() if elsewhere is None else nullcontext():
         outcome = check_one(chosen, name, _share_s(chosen, Path(directory), budget), elsewhere)
     late = chosen.implementation and (external_modules() - _imported or _opened - key.files)
     keep(file_of(Path(directory), chosen.implementation, name), "" if late else key.digest, outcome)
@@ -400,6 +402,23 @@ def _share_s(chosen: CheckPlan, directory: Path, budget: Budget) -> float | None
     if budget.deadline_s is None:
         return None
     return budget.share_s(sum(not file_of(directory, chosen.implementation, name).exists() for name in chosen.names))
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Keep what becomes garbage meanwhile, as long as it is little: to look through it takes a tenth of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if resident_bytes() < MOST_GARBAGE_BYTES:
+            gc.freeze()
+        else:
+            gc.unfreeze()
+            gc.collect()
+        if collects:
+            gc.enable()
 
 
 @contextmanager
