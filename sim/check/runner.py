@@ -391,7 +391,8 @@ def _check_into(
     key = (
         _key(chosen) if keeps and not chosen.is_program else VerdictKey("")
     )  # of what this process loads, whatever the plan was made of
-    with _noting_files(), _garbage_kept() if elsewhere is None else nullcontext():
+    keeps_garbage = elsewhere is None and _makes_no_cycles(chosen)
+    with _noting_files(), _garbage_kept() if keeps_garbage else nullcontext():
         outcome = check_one(chosen, name, _share_s(chosen, Path(directory), budget), elsewhere)
     late = chosen.implementation and (external_modules() - _imported or _opened - key.files)
     keep(file_of(Path(directory), chosen.implementation, name), "" if late else key.digest, outcome)
@@ -451,7 +452,7 @@ def check_one(
         return Outcome(name, scope.protocol, UNDECIDED, "the budget was used up before it began", 0, 0, 0.0)
     begun = time.monotonic()
     collects = gc.isenabled()
-    if not chosen.implementation or chosen.is_program:  # what is made here are millions of values and no cycles
+    if _makes_no_cycles(chosen):
         gc.disable()
     try:
         with faults_reported():
@@ -472,6 +473,11 @@ def check_one(
         if collects:
             gc.enable()
     return replace(outcome, seconds=round(outcome.seconds, 3))
+
+
+def _makes_no_cycles(chosen: CheckPlan) -> bool:
+    """Return whether no external class runs here: of `impl`, a scope makes millions of values, and one cycle."""
+    return not chosen.implementation or chosen.is_program
 
 
 def states_of(chosen: CheckPlan, violation: ScopeViolation, entries: Sequence[Entry]) -> StateGraph | None:

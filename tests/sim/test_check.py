@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -474,3 +476,28 @@ def test_a_disk_that_is_full_is_one_line(tmp_path: Path) -> None:
     assert "cannot be written" in done.stderr.splitlines()[-1]
     assert "internal error" not in done.stderr
     assert not list((tmp_path / "kept").glob("*.json"))
+
+
+def test_a_worker_that_occupies_much_looks_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world of an ended scope is a cycle: thousands of scopes would fill the memory, or each wait for a collector."""
+    worlds: list[weakref.ref[object]] = []
+
+    class World:
+        def __init__(self) -> None:
+            self.itself = self
+            worlds.append(weakref.ref(self))
+
+    gc.collect()
+    before = gc.get_freeze_count()
+    with sim_check_runner._garbage_kept():
+        World()
+        assert not gc.isenabled()
+    gc.collect()
+    assert worlds[0]() is not None
+    assert gc.get_freeze_count() > before
+    monkeypatch.setattr(sim_check_runner, "MOST_GARBAGE_BYTES", 1)
+    with sim_check_runner._garbage_kept():
+        World()
+    assert [world() for world in worlds] == [None, None]
+    assert gc.get_freeze_count() == 0
+    assert gc.isenabled()
