@@ -26,8 +26,6 @@ ENDLESS = {
 }
 
 
-# The alarm may strike in a finaliser first, where Python drops what is raised and warns; it strikes again.
-@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", ENDLESS)
 def test_a_budget_ends_any_run(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A slip of a unit would run until somebody kills it, and a script would wait for ever."""

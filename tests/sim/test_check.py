@@ -501,3 +501,4 @@ def test_a_worker_that_occupies_much_looks_for_garbage(monkeypatch: pytest.Monke
     assert [world() for world in worlds] == [None, None]
     assert gc.get_freeze_count() == 0
     assert gc.isenabled()
+    gc.freeze()  # as it was: the tests themselves are not looked through
