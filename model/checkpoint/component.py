@@ -208,12 +208,6 @@ def drift(live: Sequence[object], restored: Sequence[object]) -> str:
     return ""
 
 
-def fields_of(machine: object) -> dict[str, object]:
-    """The fields of a machine by name, as values that compare in every detail; what only counts is left out."""
-    fields = ((name, getattr(machine, name, None)) for name in _names(machine))
-    return {name: _value(held) for name, held in fields if not callable(held)}
-
-
 def _alike(one: object, other: object) -> bool:
     """Return whether two objects have the same in each slot; False as well if one is not set, or there is more."""
     kind, names = type(one), _names(one)
