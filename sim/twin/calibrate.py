@@ -15,6 +15,7 @@ from math import inf, log, sqrt
 from pathlib import Path
 from random import Random
 from statistics import fmean, median, quantiles
+from typing import Any
 
 from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError, answers_of
@@ -38,6 +39,8 @@ FULL_BUSY = 0.95  # an operator above has a queue at every subtask
 SIGMAS = 1.4826  # standard deviations, of a normal distribution, in a median deviation
 UNEQUAL = "no two subtasks with a queue all along, in aligned checkpoints that follow each other; taken as alike"
 LEAST_MS = 0.5  # a barrier that is in at once, by a clock of whole milliseconds
+AT_WORK = 0.9  # of its time: then an operator's records hardly wait for it to be woken
+DISTURBED = 0.05  # of a service: so much longer it is beside something else on the machine
 FEWEST = 6  # differences between checkpoints, and rows with channel state: fewer say nothing of noise, or of a rate
 BUFFER_S = 0.0002  # one way of anything, in the scenarios' `latency_s`: a barrier's own share is what is beyond it
 
@@ -342,6 +345,10 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
         raise TwinError("nothing to calibrate on: give files of answers, or a folder of tables, with --from")
     fitted: dict[str, Cost] = {}
     undetermined = dict(NEVER)
+    if set_aside := disturbed(runs):
+        runs = [run for run in runs if run not in set_aside]
+        longer = f"{100 * DISTURBED:.0f} % longer than in the quickest"
+        undetermined["disturbed"] = f"{len(set_aside)} runs, whose records took {longer}: set aside"
     rows, numbers, reasons = _all_rows(runs)
     undetermined |= reasons
     for name, by_run in rows.items():
@@ -385,6 +392,27 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
         tuple(max(run.busy.values()) >= FULL_BUSY for run in runs) if all(run.busy for run in runs) else (),
         len({run.configuration for run in runs}),
     )
+
+
+def disturbed(runs: Sequence[ObservedJob]) -> list[ObservedJob]:
+    """Return the runs whose records took longer than in the quickest run of the same work: something else was at work
+    on their machine. If most are so, none.
+
+    The work is that of the operator that works longest: a column of the setup, or else the same job. Where it sleeps
+    between records it is woken late, which is no disturbance.
+    """
+    services: dict[Any, list[tuple[float, ObservedJob]]] = {}
+    for run in runs:
+        works = {name: fmean(own) for name, own in run.services_s.items() if own and run.senders[name]}
+        slowest = max(works, key=works.__getitem__, default="")
+        if run.busy.get(slowest, 0.0) >= AT_WORK:
+            work = run.setup.get(f"{slowest}_service_ms") or run.configuration
+            services.setdefault((slowest, work), []).append((works[slowest], run))
+    least = {work: min(service for service, _ in group) for work, group in services.items()}
+    found = [
+        run for work, group in services.items() for service, run in group if service > (1 + DISTURBED) * least[work]
+    ]
+    return found if 2 * len(found) <= len(runs) else []
 
 
 RowsOfRuns = list[list[list[float]]]

@@ -20,6 +20,7 @@ from barrierlab.sim.twin.calibrate import (
     channel_state,
     commands,
     differences,
+    disturbed,
     lengthened,
     observed_from,
     slopes,
@@ -152,6 +153,28 @@ def test_a_beginning_of_which_the_shortest_of_two_is_seen() -> None:
     assert fmean(shortest) < 7.0
     assert lengthened(run) * fmean(shortest) == pytest.approx(10.0, rel=0.12)
     assert calibrate([run]).costs["unaligned_begin"].mean_s == pytest.approx(0.010, rel=0.12)
+
+
+def test_a_run_beside_something_else_on_the_machine_is_set_aside() -> None:
+    """Costs would be those of whatever else ran: 145 ms were predicted of an unaligned checkpoint of 76."""
+    runs = observed_from([str(DATA / "second")], load("flink_chain"), debloated=True)
+    slow = [run for run in runs if "debloat1000ms" in run.name]
+    others = [run for run in runs if run not in slow]
+    assert (len(slow), disturbed(runs), disturbed(others)) == (6, slow, [])
+    profile = calibrate(runs)
+    assert profile.undetermined["disturbed"] == "6 runs, whose records took 5 % longer than in the quickest: set aside"
+    assert profile.costs == calibrate(others).costs
+    assert "disturbed" not in calibrate(others).undetermined
+    assert disturbed(slow[:1]) == []
+    steady, late = others[0], slow[0]
+    assert disturbed([steady, late, late]) == []  # most of them are: that is how the cluster is
+    assert disturbed([steady, late]) == disturbed([steady, steady, late]) == [late]
+    assert disturbed([steady, steady, replace(late, busy={**late.busy, "slow": 0.5})]) == []  # it was woken late
+    other_work = replace(late, setup={**late.setup, "slow_service_ms": "18.0"})
+    assert disturbed([steady, steady, other_work]) == []
+    answers = [replace(run, setup={"interval_ms": "2000"}) for run in (steady, late)]  # which do not say what was asked
+    assert disturbed(answers) == answers[1:]
+    assert disturbed([answers[0], replace(answers[1], parallelism={**late.parallelism, "slow": 4})]) == []
 
 
 def test_a_timeout_shows_what_unaligned_parts_cost() -> None:
