@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 from collections.abc import Generator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,10 +137,9 @@ def rewrite(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(autouse=True)
 def forgotten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Forget the modules that a test has loaded from a folder of its own: the next test's may have the same name."""
-    known, folders = set(sys.modules), tmp_path_factory.getbasetemp()
+    known, folders = set(sys.modules), f"{tmp_path_factory.getbasetemp()}{os.sep}"
     yield
     for name in sys.modules.keys() - known:
-        file = getattr(sys.modules[name], "__file__", None)
-        if file and folders in Path(file).parents:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(folders):
             del sys.modules[name]
-    sys.path[:] = [each for each in sys.path if not each.startswith(f"{folders}{os.sep}")]
+    sys.path[:] = [each for each in sys.path if not each.startswith(folders)]

@@ -271,7 +271,7 @@ def run_together(*works) -> None:
         sys.setswitchinterval(interval)
 
 
-@pytest.mark.parametrize(("cell", "rounds"), [(dict, 10_000), (Yielding, 2_000)], ids=["as it is", "wide gaps"])
+@pytest.mark.parametrize(("cell", "rounds"), [(dict, 10_000), (Yielding, 300)], ids=["as it is", "wide gaps"])
 def test_inject_poll_concurrent_consistency(cell, rounds):
     """If it fails, a barrier mixes two commands, or a command that nobody replaced is lost (defect P-01)."""
     machine = injector()
