@@ -10,13 +10,15 @@ from unittest import SkipTest
 import pytest
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.impl.messages import CancelBarrier
 from barrierlab.model.checkpoint.asked import BEYOND_DATAFLOWS, divided, needs
 from barrierlab.model.checkpoint.capabilities import READS_ON, RULES, Capabilities
-from barrierlab.model.checkpoint.check import WorldScope, verdict_of
+from barrierlab.model.checkpoint.check import Scope, WorldScope, verdict_of
 from barrierlab.model.checkpoint.external import ExternalError, capabilities_of, parts_of
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.checkpoint.scripted_scopes import scripted_cases
+from barrierlab.model.checkpoint.scripted_scopes import ScriptedScope, scripted_cases
+from barrierlab.model.checkpoint.tables.stimuli import Abort, Arrival, ClockReading, TriggerNoted
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.defects.engines import aligners
 from barrierlab.model.defects.engines.catalogue import SOUND as ENGINES
@@ -178,6 +180,33 @@ def test_a_scope_says_what_it_needs() -> None:
     assert found["aligned runs: two inputs"] == [name for name in RULES if name not in ("unaligned", "recovery")]
     assert found["aligned_with_timeout runs: two inputs"] == [name for name in RULES if name != "recovery"]
     assert found["aligned scripted case: end_of_input/an_end_completes_the_alignment"] == ["several_inputs", "ends"]
+
+
+GATE = next(each for each in GATES if each.protocol == "aligned" and each.rules.num_inputs == 1)
+CASE = ScriptedScope("a case", "aligned", "topology: a->s\ncheckpoints: 1\n\n")
+
+
+@pytest.mark.parametrize(
+    ("scope", "found"),
+    [
+        (WorldScope("an abort", Bounds("a->s", checkpoints=1, aborts_one=(1, 0))), ["aborts"]),
+        (WorldScope("cancels", Bounds("a->s", checkpoints=1, cancels=1)), ["aborts"]),
+        (replace(GATE, stimuli=()), ["limits"]),
+        (replace(GATE, stimuli=(), rules=replace(GATE.rules, num_inputs=2)), ["several_inputs", "limits"]),
+        (replace(GATE, stimuli=(Abort(1),)), ["aborts", "limits"]),
+        (replace(GATE, stimuli=(Arrival(0, CancelBarrier(1)),)), ["aborts", "limits"]),
+        (replace(GATE, stimuli=(ClockReading(1),)), ["timeout", "limits"]),
+        (replace(GATE, stimuli=(TriggerNoted(1, 0),)), ["timeout", "limits"]),
+        (CASE, []),
+        (replace(CASE, text=f"{CASE.text}> abort 1\n"), ["aborts"]),
+        (replace(CASE, text=f"{CASE.text}    s take a->s cancel 1\n"), ["aborts"]),
+        (replace(CASE, text=f"{CASE.text}    s take a->s end\n"), ["ends"]),
+        (replace(CASE, text=f"{CASE.text}> expire s 1\n"), ["timeout"]),
+    ],
+)
+def test_each_word_of_a_scope_needs_what_it_is_of(scope: Scope, found: list[str]) -> None:
+    """A scope in which one thing alone happens would be asked of a system that does not do it."""
+    assert needs(scope) == found
 
 
 @pytest.mark.parametrize("name", RULES)

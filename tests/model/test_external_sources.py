@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from barrierlab.impl import CheckpointBarrier
+from barrierlab.impl.checkpoint.recovery import TaskRestore
 from barrierlab.model.checkpoint.external_parts import External
+from barrierlab.model.checkpoint.external_source import ExternalSource
 from barrierlab.model.checkpoint.hosting import ExternalError
 from barrierlab.model.checkpoint.interfaces import Capturable, Source
 from docs.parts.coordinator import Plain
@@ -48,6 +50,20 @@ def test_a_source_that_makes_watermarks_and_is_restored_holds() -> None:
     """Anything that it sends again would be taken for wrong."""
     name = "aligned: a->m m->s; watermarks 1, emits True, events 1, checkpoints 1; closed input and crash"
     assert outcome(Log, name).verdict == "holds"
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_source_is_told_whether_it_had_finished(finished: bool) -> None:
+    """A source that had ended would read on behind a restore, or one that had not would be silent for ever."""
+    heard: list[tuple[int, int, bool]] = []
+
+    class Hears(Log):
+        def recover(self, *arguments: Any) -> None:
+            heard.append(arguments)
+            super().recover(*arguments)
+
+    ExternalSource(Hears, "a").recover(TaskRestore("a", None, 3, finished=finished), 2)
+    assert heard == [(3, 2, finished)]
 
 
 def test_all_parts_of_an_engine_stand_in_together() -> None:
