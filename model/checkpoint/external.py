@@ -17,7 +17,7 @@ import random
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Protocol, cast
 
@@ -260,6 +260,7 @@ def load(spec: str, folder: str = "") -> type:
     return found
 
 
+@cache
 def capabilities_of(kind: type) -> Capabilities:
     """The declaration of a class, as far as it has the methods for it.
 
@@ -657,14 +658,18 @@ def _maker(
     kind: type, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
 ) -> Callable[[GatePort], Any]:
     """Makes aligners, with four arguments only if need be."""
-    behind: tuple[object, ...] = (config, unaligned, is_sink)
-    if unaligned is None:
-        try:
-            inspect.signature(kind).bind(None, config)
-            behind = (config,)
-        except TypeError:
-            pass  # one that goes unaligned, and is not asked to
+    is_short = unaligned is None and _takes_two(kind)  # else one that goes unaligned, and is not asked to
+    behind: tuple[object, ...] = (config,) if is_short else (config, unaligned, is_sink)
     return lambda port: kind(port, *behind)
+
+
+@cache
+def _takes_two(kind: type) -> bool:
+    try:
+        inspect.signature(kind).bind("port", "config")
+    except TypeError:
+        return False
+    return True
 
 
 # A first look, before anything is explored.
