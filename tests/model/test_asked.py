@@ -11,10 +11,11 @@ import pytest
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner
 from barrierlab.impl.messages import CancelBarrier
-from barrierlab.model.checkpoint.asked import BEYOND_DATAFLOWS, divided, needs
+from barrierlab.model.checkpoint.asked import BEYOND_DATAFLOWS, divided, is_small, needs, shows
 from barrierlab.model.checkpoint.capabilities import READS_ON, RULES, Capabilities
 from barrierlab.model.checkpoint.check import Scope, WorldScope, verdict_of
 from barrierlab.model.checkpoint.external import ExternalError, capabilities_of, parts_of
+from barrierlab.model.checkpoint.gate_runs import SCOPES as RUNS
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.scripted_scopes import ScriptedScope, scripted_cases
@@ -183,6 +184,7 @@ def test_a_scope_says_what_it_needs() -> None:
 
 
 GATE = next(each for each in GATES if each.protocol == "aligned" and each.rules.num_inputs == 1)
+LATE = "aligned_with_timeout"
 CASE = ScriptedScope("a case", "aligned", "topology: a->s\ncheckpoints: 1\n\n")
 
 
@@ -207,6 +209,44 @@ CASE = ScriptedScope("a case", "aligned", "topology: a->s\ncheckpoints: 1\n\n")
 def test_each_word_of_a_scope_needs_what_it_is_of(scope: Scope, found: list[str]) -> None:
     """A scope in which one thing alone happens would be asked of a system that does not do it."""
     assert needs(scope) == found
+
+
+RUN = {protocol: next(each for each in RUNS if each.protocol == protocol) for protocol in ("aligned", LATE)}
+
+
+@pytest.mark.parametrize(
+    ("scope", "found"),
+    [
+        (RUN["aligned"], ["leaves_in_channel"]),
+        (RUN[LATE], ["leaves_in_channel", "keeps_blocked_after_switch"]),
+        (CASE, []),
+        (replace(CASE, text=f"{CASE.text}    join buffer a->join a1\n"), ["leaves_in_channel"]),
+        (replace(CASE, protocol=LATE), ["keeps_blocked_after_switch"]),
+        (WorldScope("a world", Bounds("a->s", LATE)), []),
+    ],
+)
+def test_a_scope_shows_what_it_compares(scope: Scope, found: list[str]) -> None:
+    """A class would be called wrong for what it is permitted, by the one scope that compares it."""
+    assert shows(scope) == found
+
+
+@pytest.mark.parametrize(
+    ("bounds", "small"),
+    [
+        (Bounds("a->s", "unaligned", events=3, checkpoints=2), True),
+        (Bounds("a->m m->s", events=2, checkpoints=2), True),
+        (Bounds("a->m m->s", "unaligned", events=2, checkpoints=2), False),
+        (Bounds("a->s b->s", events=1, checkpoints=1), True),
+        (Bounds("a->s b->s", events=1, checkpoints=2), False),
+        (Bounds("a->join b->join join->s", events=1, checkpoints=1), True),
+        (Bounds("a->join b->join join->s", events=2, checkpoints=1), False),
+        (Bounds("a->join b->join join->s", events=1, checkpoints=1, watermarks=1), False),
+        (Bounds("a->join b->join join->s", "unaligned", events=1, checkpoints=1), False),
+    ],
+)
+def test_what_is_explored_without_a_reduction_is_small(bounds: Bounds, small: bool) -> None:
+    """A check would run for hours, or leave out what takes seconds."""
+    assert is_small(bounds) == small
 
 
 @pytest.mark.parametrize("name", RULES)
