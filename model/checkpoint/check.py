@@ -10,6 +10,7 @@ need never happen; a state in which only faults can follow is not asked in a sco
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -38,8 +39,10 @@ from barrierlab.model.render.svg import Svg
 from barrierlab.model.render.trace_picture import picture_of
 from barrierlab.model.spec.invariants import PREMISES
 
-MOST_STATES = 3_000_000
-"""The most states that an exploration keeps, about a gigabyte; over it, it is undecided."""
+MOST_STATES = 10_000_000
+"""The most states that an exploration keeps, some three gigabytes; over it, it is undecided."""
+LEAST_MEMORY_BYTES = 2 << 30
+"""So much each exploration may occupy on any machine; on a large one, its share."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -424,12 +427,22 @@ Explores = Callable[[World, float | None, Ample | None], Exploration[WorldState,
 """A way to explore a world, for so many seconds at most, reduced or not."""
 
 
+def limits(seconds: float | None) -> ExplorationLimits:
+    """Return how far a scope is explored in so many seconds: one on each core does not use up the memory."""
+    try:
+        physical_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError):  # not told everywhere
+        physical_bytes = 0
+    share_bytes = 4 * physical_bytes // (5 * (os.cpu_count() or 1))
+    return ExplorationLimits(MOST_STATES, seconds=seconds, memory_bytes=max(LEAST_MEMORY_BYTES, share_bytes))
+
+
 def explored(world: World, seconds: float | None, ample: Ample | None) -> Exploration[WorldState, Move]:
     """Explore a world here, its states in memory."""
     return explore(
         world,
         properties(world),
-        limits=ExplorationLimits(states=MOST_STATES, seconds=seconds),
+        limits=limits(seconds),
         ample=None if ample is None else ample.moves,
         acyclic=True,
     )
@@ -442,8 +455,8 @@ def _gone_round(
     wrong: dict[WorldState, str] = {}
     known: tuple[Move, ...] = ()
     try:
-        limits = ExplorationLimits(seconds=_left(seconds, begun))
-        for run, states in traps(world.start(), world.moves, world.after, lambda move: move.is_fault, limits):
+        longest = ExplorationLimits(seconds=_left(seconds, begun))
+        for run, states in traps(world.start(), world.moves, world.after, lambda move: move.is_fault, longest):
             if len(states) == 1 and not world.moves(states[0]):
                 continue  # at rest
             reasons = [world.liveness_violation(state) for state in states]
@@ -457,8 +470,7 @@ def _gone_round(
             return replace(result, verdict=UNDECIDED, why=str(error))
     if not wrong:
         return result
-    limits = ExplorationLimits(states=MOST_STATES, seconds=_left(seconds, begun))
-    shortest = explore(world, [Always(QUIESCENT, wrong.get)], limits=limits)
+    shortest = explore(world, [Always(QUIESCENT, wrong.get)], limits=limits(_left(seconds, begun)))
     if shortest.verdict == BROKEN:
         return shortest
     reason = next(iter(wrong.values()))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from barrierlab.impl.control import BarrierControlSignalKind, Carrier, CountingAligner, InstantControlSignal
-from barrierlab.model.checkpoint.check import MOST_STATES, NamedScope, Outcome, ScopeViolation, outcome_of
+from barrierlab.model.checkpoint.check import NamedScope, Outcome, ScopeViolation, limits, outcome_of
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.control.topology import ControlWiring
 from barrierlab.model.control.world import ControlBounds, ControlWorld, Processors, as_text, properties
-from barrierlab.model.explore.checker import ExplorationLimits, explore
+from barrierlab.model.explore.checker import explore
 
 JOIN = ControlWiring("a->join b->join")
 DIRECT = ControlWiring("a->join b->join", "direct")
@@ -45,7 +45,7 @@ class ControlScope(NamedScope):
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Explore it; `components` are of no concern to control signals."""
         world = ControlWorld(self.bounds)
-        result = explore(world, properties(world), limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
+        result = explore(world, properties(world), limits=limits(seconds))
         violations = []
         for broken in result.violations:
             trace = f"# {self.name}.\n{as_text(world.journal(broken.moves))}! {broken}\n"

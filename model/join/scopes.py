@@ -34,9 +34,9 @@ from barrierlab.impl.join import (
     TimestampMergeRule,
     TimestampSource,
 )
-from barrierlab.model.checkpoint.check import MOST_STATES, REFINES, NamedScope, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.check import REFINES, NamedScope, Outcome, ScopeViolation, limits
 from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.explore.checker import BROKEN, HOLDS, ExplorationLimits, NonDeterministicError, explore
+from barrierlab.model.explore.checker import BROKEN, HOLDS, NonDeterministicError, explore
 from barrierlab.model.join.history import JoinEntry, text
 from barrierlab.model.join.invariants import judge_join
 from barrierlab.model.join.late import SCOPES as LATE_JOIN
@@ -129,7 +129,7 @@ class JoinScope(NamedScope):
         """Explore it, then walk it without a restore; `components` are of no concern to joins."""
         begun, system = monotonic(), self.system()
         try:
-            result = explore(system, system.properties, limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
+            result = explore(system, system.properties, limits=limits(seconds))
         except NonDeterministicError as error:  # two states of the code that look the same do not behave the same
             return replace(self.outcome(begun, 0, self.violation(0, str(error))), why=f"{REFINES}: {error}")
         verdict, why, violations = result.verdict, result.why, []

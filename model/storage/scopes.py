@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from barrierlab.model.checkpoint.check import (
-    MOST_STATES,
     NOT_REPEATABLE,
     CaseScope,
     NamedScope,
     Outcome,
     ScopeViolation,
+    limits,
     outcome_of,
 )
 from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.explore.checker import BROKEN, UNDECIDED, ExplorationLimits, explore
+from barrierlab.model.explore.checker import BROKEN, UNDECIDED, explore
 from barrierlab.model.storage import codec
 from barrierlab.model.storage.calls import SCOPE as CALLS
 from barrierlab.model.storage.external_store import ExternalCode
@@ -52,7 +52,7 @@ class StoreScope(NamedScope):
         """Explore it, with the external store of `components`, if there is one; that one is to do the same twice."""
         external = None if components.store is None else ExternalCode(self.bounds, components.store)
         world = StoreWorld(self.bounds, external)
-        result = explore(world, properties(world), limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
+        result = explore(world, properties(world), limits=limits(seconds))
         outcome = outcome_of(self.name, self.protocol, result, invariant="")
         if external is None or outcome.verdict == UNDECIDED or not (why := world.difference()):
             return outcome

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from barrierlab.model.checkpoint.check import MOST_STATES, WorldScope, properties
+from barrierlab.model.checkpoint.check import WorldScope, limits, properties
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.errors import InputError
-from barrierlab.model.explore.checker import ExplorationLimits, explore
+from barrierlab.model.explore.checker import explore
 from barrierlab.model.render.promela import commands, promela, refusal
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.cli.choices import FILE
@@ -56,7 +56,7 @@ def export_command(scope: str | None, to: str, out: Path | None, count: bool, li
         click.echo(line, err=True)
     if count:
         world = World(bounds)
-        result = explore(world, properties(world), limits=ExplorationLimits(states=MOST_STATES))
+        result = explore(world, properties(world), limits=limits(None))
         click.echo(f"here: {result.counts.states} states, {result.verdict}", err=True)
 
 

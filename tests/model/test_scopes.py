@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+import barrierlab.model.checkpoint.check as model_check
 from barrierlab.model.checkpoint.check import CaseScope, Outcome, ScopeViolation, WorldScope, verdict_of
 from barrierlab.model.checkpoint.components import SOUND, Components, with_aligner
 from barrierlab.model.checkpoint.gate_runs import RunScope
@@ -19,6 +20,7 @@ from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.control.runs import ControlRunScope
 from barrierlab.model.defects.alignment.A05_second_barrier_marks_again import DEFECT as A_05
+from barrierlab.model.explore.checker import ExplorationLimits
 from barrierlab.model.join.scopes import JoinScope
 from barrierlab.model.storage.scopes import StoreScope
 from barrierlab.model.suites.standard import COMBINED, FAULTS, SCOPES, connected_dataflows, full
@@ -193,3 +195,18 @@ def _outcome(verdict: str) -> Outcome:
 def test_one_that_is_not_decided_leaves_all_undecided(verdicts: tuple[str, ...], verdict: str) -> None:
     """`holds` would be said of what nobody has looked at."""
     assert verdict_of([_outcome(each) for each in verdicts]) == verdict
+
+
+def test_a_scope_occupies_no_more_than_its_share_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One on each core would end for want of memory, and the verdicts of all with it; or a small one decides none."""
+    machine = {"SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(model_check.os, "sysconf", machine.__getitem__)
+    monkeypatch.setattr(model_check.os, "cpu_count", lambda: 2)
+    told = []
+    for gibibytes in (1, 10):
+        machine["SC_PHYS_PAGES"] = (gibibytes << 30) // 4096
+        told.append(model_check.limits(5.0))
+    assert told == [ExplorationLimits(10_000_000, None, 5.0, bytes_) for bytes_ in (2 << 30, 4 << 30)]
+    monkeypatch.setattr(model_check, "limits", lambda _: ExplorationLimits(memory_bytes=1))
+    outcome = next(SCOPES["tiny"]()).check(SOUND, None)
+    assert (outcome.verdict, outcome.why) == ("undecided", "the limit of 1 bytes of memory is reached")

@@ -479,7 +479,7 @@ def test_a_disk_that_is_full_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_occupies_much_looks_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The world of an ended scope is a cycle: thousands of scopes would fill the memory, or each wait for a collector."""
+    """The world of an ended scope is a cycle: thousands would fill the memory, or each wait for a collector."""
     worlds: list[weakref.ref[object]] = []
 
     class World:
