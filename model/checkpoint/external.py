@@ -260,7 +260,6 @@ def load(spec: str, folder: str = "") -> type:
     return found
 
 
-@cache
 def capabilities_of(kind: type) -> Capabilities:
     """The declaration of a class, as far as it has the methods for it.
 

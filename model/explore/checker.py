@@ -28,7 +28,8 @@ UNDECIDED = "undecided"
 NEVER = "never happened"
 _STATES_BETWEEN_CHECKS = 256
 _SECONDS_BETWEEN_REPORTS = 0.1
-_STATM = Path("/proc/self/statm")  # its second number: how many pages of the process are in memory
+STATM = Path("/proc/self/statm")
+"""Its second number says how many pages of the process are in memory."""
 
 
 class System(Protocol[S, M]):
@@ -581,7 +582,7 @@ def resident_bytes() -> int:
     import resource  # not everywhere, and not needed without a limit of memory
 
     try:
-        return int(_STATM.read_text().split()[1]) * resource.getpagesize()
+        return int(STATM.read_text().split()[1]) * resource.getpagesize()
     except OSError:
         unit_bytes = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes

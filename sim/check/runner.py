@@ -30,7 +30,7 @@ from barrierlab.model.checkpoint.protocols import PROTOCOLS as OF_BARRIERS
 from barrierlab.model.checkpoint.state_graph import StateGraph, state_graph
 from barrierlab.model.checkpoint.world import Move, World, WorldState
 from barrierlab.model.errors import InputError
-from barrierlab.model.explore.checker import UNDECIDED, Exploration, NonDeterministicError, resident_bytes
+from barrierlab.model.explore.checker import STATM, UNDECIDED, Exploration, NonDeterministicError, resident_bytes
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
@@ -438,7 +438,10 @@ def _noting_files() -> Iterator[None]:
 
 def _note(event: str, arguments: tuple[object, ...]) -> None:
     if _is_noting and event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):
-        path = Path(os.fsdecode(arguments[0])).resolve()
+        opened = Path(os.fsdecode(arguments[0]))
+        if opened == STATM:  # the explorer's own look at its memory
+            return
+        path = opened.resolve()
         if is_external(path) and "__pycache__" not in path.parts:  # where what was imported is kept, compiled
             _opened.add(str(path))
 
