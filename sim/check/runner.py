@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -213,7 +213,8 @@ def run(
     budget_s : float or None
         Seconds. When it is used up, what is not decided stays so; and none of many scopes gets more than twice its
         share of what is left, so that one that is too large does not leave the others without. On processes the
-        scopes that look the smallest come first: what they leave of their shares is the larger ones'.
+        scopes that look the smallest come first: what they leave of their shares is the larger ones'. What is left in
+        the end is for those that are not decided.
     directory : Path, optional
         Where verdicts are kept, a file each.
     resume : bool
@@ -257,7 +258,8 @@ def run(
         workers = 1 if spread == STATES else processes or os.cpu_count() or 1
         if budget_s is not None and processes is not None:
             missing.sort(key=lambda name: size_rank(_scopes(chosen.group)[name]))
-        work = partial(_check_into, chosen, str(directory.resolve()), Budget.of(budget_s, workers), keeps)
+        budget = Budget.of(budget_s, workers)
+        work = partial(_check_into, chosen, str(directory.resolve()), budget, keeps)
         interrupted = stack.enter_context(interrupts())
 
         def watch() -> None:
@@ -278,6 +280,10 @@ def run(
                 on_spark(session, missing, work, watch)
         elif missing:
             on_processes(processes or 1, missing, work, watch)
+            if budget_s is not None and (again := _worth_more({n: kept(files[n])[1] for n in missing}, budget)):
+                for name in again:
+                    files[name].unlink()
+                on_processes(processes or 1, again, work, watch)
         watch()
         return [taken[path] if path in taken else kept(path)[1] for path in files.values()]
 
@@ -328,6 +334,13 @@ class Budget(NamedTuple):
             return None
         left_s = self.deadline_s - time.time()
         return min(left_s, 2 * left_s * self.workers / max(1, scopes))
+
+
+def _worth_more(outcomes: Mapping[str, Outcome], budget: Budget) -> list[str]:
+    """Return the undecided scopes that would have more than twice the time now that they had."""
+    undecided = {name: outcome for name, outcome in outcomes.items() if outcome.verdict == UNDECIDED}
+    share_s = budget.share_s(len(undecided)) or 0.0
+    return [name for name, outcome in undecided.items() if share_s > 2 * outcome.seconds]
 
 
 def size_rank(scope: Scope) -> int:

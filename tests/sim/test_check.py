@@ -287,6 +287,26 @@ def test_within_a_budget_the_small_scopes_come_first(mine: Path, monkeypatch: py
     assert shares[0] < shares[len(shares) // 2] < shares[-2]
 
 
+@pytest.mark.parametrize(("took_s", "looks"), [(100.0, 2), (600.0, 1)])
+def test_what_is_left_of_a_budget_is_for_what_is_undecided(
+    took_s: float, looks: int, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest scope of `full` used up its share, and stayed undecided with half an hour left."""
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
+    asked: list[str] = []
+
+    def at_once(chosen: CheckPlan, name: str, *_: object) -> Outcome:
+        asked.append(name)
+        decided = name != chosen.names[1] or asked.count(name) == 2
+        return Outcome(name, "aligned", "holds" if decided else "undecided", "", 1, 1, took_s)
+
+    monkeypatch.setattr(sim_check_runner, "check_one", at_once)
+    chosen = plan("tiny", ["aligned"], "")
+    outcomes = run(chosen, "processes[1]", 1000.0, mine / "kept")
+    assert [asked.count(name) for name in chosen.names] == [1, looks, *[1] * (len(chosen.names) - 2)]
+    assert [each.name for each in outcomes if each.verdict == "undecided"] == [chosen.names[1]][: 2 - looks]
+
+
 def test_a_check_goes_on_where_it_was(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hours would be lost to an interruption; or an undecided scope would stay so."""
     monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
