@@ -1,6 +1,6 @@
 """The standard scopes: small dataflows with all that can happen in them, explored to the end.
 
-Most faults of a protocol show in a small scope already. ``tiny`` takes seconds, ``small`` about a minute on two cores,
+Most faults of a protocol show in a small scope already. ``tiny`` takes seconds, ``small`` half a minute on two cores,
 ``full`` about an hour; ``full`` holds every connected dataflow of up to four operators.
 """
 

@@ -37,6 +37,7 @@ from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
 from barrierlab.sim.check.program import ProgramAligner, ProgramError, aligner_of, end_programs, faults_reported
 from barrierlab.sim.check.sources import VerdictKey, external_modules, is_external, key_of
+from barrierlab.sim.core.collector import collector_paused
 from barrierlab.sim.core.files import write
 
 PROTOCOLS = (*OF_BARRIERS, "control", "join", "component", "store")
@@ -420,19 +421,16 @@ def _share_s(chosen: CheckPlan, directory: Path, budget: Budget) -> float | None
 
 @contextmanager
 def _garbage_kept() -> Iterator[None]:
-    """Keep what becomes garbage meanwhile, as long as it is little: to look through it takes a tenth of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if resident_bytes() < MOST_GARBAGE_BYTES:
-            gc.freeze()
-        else:
-            gc.unfreeze()
-            gc.collect()
-        if collects:
-            gc.enable()
+    """Keep what becomes garbage meanwhile as long as it is little, and do not look through it."""
+    with collector_paused():
+        try:
+            yield
+        finally:
+            if resident_bytes() < MOST_GARBAGE_BYTES:
+                gc.freeze()
+            else:
+                gc.unfreeze()
+                gc.collect()
 
 
 @contextmanager
@@ -467,11 +465,8 @@ def check_one(
     if seconds is not None and seconds <= 0:
         return Outcome(name, scope.protocol, UNDECIDED, "the budget was used up before it began", 0, 0, 0.0)
     begun = time.monotonic()
-    collects = gc.isenabled()
-    if _makes_no_cycles(chosen):
-        gc.disable()
     try:
-        with faults_reported():
+        with faults_reported(), collector_paused() if _makes_no_cycles(chosen) else nullcontext():
             components = _components(chosen, scope.protocol)
             if elsewhere is not None and isinstance(scope, WorldScope):
                 explores = partial(elsewhere, partial(_components, chosen, scope.protocol))
@@ -485,9 +480,6 @@ def check_one(
             raise ProgramError(f"--exec {chosen.implementation!r}: {error}") from None
         violation = ScopeViolation("RAISED", name, 0, str(error))
         return Outcome(name, scope.protocol, "broken", str(error), 0, 0, time.monotonic() - begun, (violation,))
-    finally:
-        if collects:
-            gc.enable()
     return replace(outcome, seconds=round(outcome.seconds, 3))
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import cached_property
 from importlib import import_module
 from statistics import median
@@ -27,6 +25,7 @@ from barrierlab.sim.checkpoint.judged import JudgedRun, frame
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, TaskPart, ms_between
 from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED, SteadyState, piles_up, steady_state
 from barrierlab.sim.checkpoint.tasks import BACKPRESSURED, BUSY, OperatorNode
+from barrierlab.sim.core.collector import collector_paused
 from barrierlab.sim.scenario.settings import Scenario, ns
 
 if TYPE_CHECKING:
@@ -642,18 +641,6 @@ def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:
         engine = kinds[0](scenario, chosen, **make)
         engine.run()
         return kinds[1](scenario, chosen, engine)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """A journal only grows until the run ends: walking it for garbage again and again costs a third of the run."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _most(values: Any) -> float | None:

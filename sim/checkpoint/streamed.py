@@ -16,7 +16,8 @@ from barrierlab.model.spec.invariants import Verdict
 from barrierlab.model.spec.settled import RunningJudge
 from barrierlab.sim.checkpoint.critical_path import Journal
 from barrierlab.sim.checkpoint.engine import Engine
-from barrierlab.sim.checkpoint.result import Result, collector_paused, fold_of, guarantees_of, limits_of, lines_of_rows
+from barrierlab.sim.checkpoint.result import Result, fold_of, guarantees_of, limits_of, lines_of_rows
+from barrierlab.sim.core.collector import collector_paused
 from barrierlab.sim.scenario.file import ScenarioError
 from barrierlab.sim.scenario.settings import Scenario
 

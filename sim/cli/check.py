@@ -118,7 +118,7 @@ def check_command(
 ) -> None:
     """Explore every interleaving of small scopes; a violation prints the shortest counterexample.
 
-    Scopes: tiny takes seconds, small 40 seconds on two cores, full an hour; what is not decided by then is said.
+    Scopes: tiny takes seconds, small half a minute on two cores, full an hour; what is not decided by then is said.
     In GitHub Actions each violation is an annotation at the class statement of --impl, and the summary page gets the
     Markdown.
 
