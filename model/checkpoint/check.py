@@ -29,6 +29,7 @@ from barrierlab.model.explore.checker import (
     Broken,
     Exploration,
     ExplorationLimits,
+    Packing,
     Quiescent,
     UndecidedError,
     explore,
@@ -39,8 +40,8 @@ from barrierlab.model.render.svg import Svg
 from barrierlab.model.render.trace_picture import picture_of
 from barrierlab.model.spec.invariants import PREMISES
 
-MOST_STATES = 10_000_000
-"""The most states that an exploration keeps, some three gigabytes; over it, it is undecided."""
+MOST_STATES = 100_000_000
+"""The most states that an exploration keeps; over it, it is undecided. Most machines have no memory for so many."""
 LEAST_MEMORY_BYTES = 2 << 30
 """So much each exploration may occupy on any machine; on a large one, its share."""
 
@@ -445,6 +446,7 @@ def explored(world: World, seconds: float | None, ample: Ample | None) -> Explor
         limits=limits(seconds),
         ample=None if ample is None else ample.moves,
         acyclic=True,
+        packing=Packing(len(world.start())),
     )
 
 

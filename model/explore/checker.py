@@ -3,20 +3,21 @@
 A system is anything with `start`, `moves` and `after`; its states are hashable values, equal if and only if they behave
 the same and are judged the same. States are remembered whole, not by a fingerprint, so ``holds`` is never luck. What
 is cheapest is a flat tuple of small integers, each the index of a part of the state in a table that the system keeps:
-it hashes in C, and what one part does is worked out once.
+it hashes in C, what one part does is worked out once, and among the states seen it is a few bytes (`Packing`).
 
 The form is Stateright's (three methods, properties of three kinds, pinned counts); the three verdicts are Maelstrom's.
 """
 
 from __future__ import annotations
 
+import struct
 import sys
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 S = TypeVar("S", bound=Hashable)
 M = TypeVar("M")
@@ -171,6 +172,28 @@ class Exploration(Generic[S, M]):
     counts: Counts
 
 
+class Packing:
+    """Packs states that are tuples of so many natural numbers: a fraction of the memory, and equal if and only if they
+    are.
+
+    Two bytes a number, or four where one does not fit into two; `struct.error` if one is negative, or larger.
+    """
+
+    def __init__(self, numbers: int) -> None:
+        self.narrow, self.wide = struct.Struct(f"{numbers}H"), struct.Struct(f"{numbers}I")
+
+    def pack(self, state: tuple[int, ...]) -> bytes:
+        """Return a state as bytes."""
+        try:
+            return self.narrow.pack(*state)
+        except struct.error:
+            return self.wide.pack(*state)
+
+    def unpack(self, kept: bytes) -> tuple[int, ...]:
+        """Return the state that was packed."""
+        return (self.narrow if len(kept) == self.narrow.size else self.wide).unpack(kept)
+
+
 class UndecidedError(Exception):
     """A question about a state would take too much to answer: the exploration ends, and has found nothing."""
 
@@ -195,6 +218,7 @@ def explore(
     canonical: Callable[[S], S] | None = None,
     ample: Callable[[S, Sequence[M]], Sequence[M]] | None = None,
     acyclic: bool = False,
+    packing: Packing | None = None,
     progress: Callable[[Counts], None] | None = None,
 ) -> Exploration[S, M]:
     """Visit every state that `system` can reach, and ask the properties.
@@ -217,6 +241,8 @@ def explore(
         those that are left.
     acyclic : bool
         Whether no run comes back to a state, so that nothing can be put off for ever: C3 is left out.
+    packing : Packing, optional
+        By which states are packed that are seen, or still to be explored; by default they are kept as they are.
     progress : callable, optional
         Told the counts about ten times a second.
 
@@ -241,7 +267,7 @@ def explore(
     ('broken', 'before three: it is 3', ('tick', 'tick', 'tick', 'tick'))
     """
     exploration = _Exploration(
-        system, properties, limits or ExplorationLimits(), collect, canonical, ample, acyclic, progress
+        system, properties, limits or ExplorationLimits(), collect, canonical, ample, acyclic, packing, progress
     )
     try:
         ended = exploration.run()
@@ -275,6 +301,7 @@ class _Exploration(Generic[S, M]):
         canonical: Callable[[S], S] | None,
         ample: Callable[[S, Sequence[M]], Sequence[M]] | None,
         acyclic: bool,
+        packing: Packing | None,
         progress: Callable[[Counts], None] | None,
     ) -> None:
         self.system = system
@@ -283,36 +310,39 @@ class _Exploration(Generic[S, M]):
         self.canonical = canonical
         self.ample = ample
         self.acyclic = acyclic
+        self._pack: Callable[[Any], Any] | None = None if packing is None else packing.pack
+        self._unpack: Callable[[Any], Any] | None = None if packing is None else packing.unpack
         self.progress = progress
         self.always = [(each.check, each) for each in properties if isinstance(each, Always)]
         self.quiescent = [each for each in properties if isinstance(each, Quiescent)]
         self.states_to_see = [each for each in properties if isinstance(each, Sometimes)]
         self.moves_to_see = [each for each in properties if isinstance(each, SometimesMove)]
         self.found: list[tuple[Always[S] | Quiescent[S], int, S]] = []  # a property, and the number of a state, and it
-        self.seen: set[S] = set()
-        self.parents = array("Q")  # of each state, the number of the one that it was found from
-        self.choices = array("L")  # and which of its moves, as `_in_order` has them
+        self.seen: set[Any] = set()
+        self.parents = array("I")  # of each state, the number of the one that it was found from
+        self.choices = array("I")  # and which of its moves, as `_in_order` has them
         self.transitions = 0
         self.depth = 0
         self.started = self.reported = monotonic()
 
     def run(self) -> str:
         """Until all is seen: an empty text. Otherwise what ended it."""
-        level = [self._representative(self.system.start())]
+        start = self._representative(self.system.start())
+        level: list[Any] = [start if self._pack is None else self._pack(start)]
         self.seen.add(level[0])
-        self._find(level[0], 0, 0)
+        self._find(start, 0, 0)
         first = 0  # the number of the first state of the level
         while level and not self._is_over():
             if self.depth == self.limits.depth:
                 more = self._only_rest(level, first)
                 return f"the limit of {self.limits.depth} moves is reached" if more else ""
-            following: list[S] = []
-            for start in range(0, len(level), _STATES_BETWEEN_CHECKS):
-                chunk = level[start : start + _STATES_BETWEEN_CHECKS]
-                if not self._expand(chunk, first + start, following):
+            following: list[Any] = []
+            for begin in range(0, len(level), _STATES_BETWEEN_CHECKS):
+                chunk = level[begin : begin + _STATES_BETWEEN_CHECKS]
+                if not self._expand(chunk, first + begin, following):
                     return f"the limit of {self.limits.states} states is reached"
                 if self._is_over():
-                    self._only_rest(level[start:], first + start)
+                    self._only_rest(level[begin:], first + begin)
                     break
                 if ended := self._look_up():
                     return ended
@@ -324,12 +354,19 @@ class _Exploration(Generic[S, M]):
     def _is_over(self) -> bool:
         return bool(self.found) and not self.collect
 
-    def _expand(self, states: list[S], first: int, following: list[S]) -> bool:
-        """Make the moves of `states`, and find what they lead to; False if there is no room for another state."""
+    def _unpacked(self, kept: Any) -> S:
+        state: S = kept if self._unpack is None else self._unpack(kept)
+        return state
+
+    def _expand(self, states: list[Any], first: int, following: list[Any]) -> bool:
+        """Make the moves of `states`, each as it is kept, and find what they lead to; False if there is no room for one
+        more.
+        """
         after, moves_of, seen, find = self.system.after, self.system.moves, self.seen, self._find
         canonical, ample, moves_to_see, found = self.canonical, self.ample, self.moves_to_see, self.found
-        most = self.limits.states
-        for number, state in enumerate(states, first):
+        pack, most = self._pack, self.limits.states
+        for number, kept in enumerate(states, first):
+            state = self._unpacked(kept)
             moves = moves_of(state)
             if not moves:
                 self._rest(state, number)
@@ -347,11 +384,12 @@ class _Exploration(Generic[S, M]):
                     self._see(state, move, reached)
                 if canonical is not None:
                     reached = canonical(reached)
-                if reached not in seen:
+                known_as = reached if pack is None else pack(reached)
+                if known_as not in seen:
                     if len(seen) == most:
                         return False
-                    seen.add(reached)
-                    following.append(reached)
+                    seen.add(known_as)
+                    following.append(known_as)
                     find(reached, number, choice)
             self.transitions += choice + 1
             if found and not self.collect:
@@ -389,13 +427,14 @@ class _Exploration(Generic[S, M]):
         if self.limits.seconds is not None and monotonic() - self.started >= self.limits.seconds:
             raise UndecidedError(f"the limit of {self.limits.seconds:g} s is reached")
 
-    def _only_rest(self, level: list[S], first: int) -> bool:
+    def _only_rest(self, level: list[Any], first: int) -> bool:
         """Ask what is asked at rest, where nothing more is explored: a violation here is shorter than those below.
 
         Whether any of these states has moves.
         """
         more = False
-        for number, state in enumerate(level, first):
+        for number, kept in enumerate(level, first):
+            state = self._unpacked(kept)
             if self.system.moves(state):
                 more = True
             else:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from itertools import count
 from mmap import mmap
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barrierlab.model.explore.checker import (
     NEVER,
@@ -14,6 +17,7 @@ from barrierlab.model.explore.checker import (
     Counts,
     ExplorationLimits,
     NonDeterministicError,
+    Packing,
     Property,
     Quiescent,
     Sometimes,
@@ -63,6 +67,25 @@ class Counters:
     def after(self, state: tuple[int, ...], move: int) -> tuple[int, ...]:
         """One counts."""
         return (*state[:move], (state[move] + 1) % (self.top + 1), *state[move + 1 :])
+
+
+class Steps:
+    """Counters that count up from where each begins, a few steps each."""
+
+    def __init__(self, begins: tuple[int, ...], steps: int) -> None:
+        self.begins, self.steps = begins, steps
+
+    def start(self) -> tuple[int, ...]:
+        """Each where it begins."""
+        return self.begins
+
+    def moves(self, state: tuple[int, ...]) -> list[int]:
+        """The counters that can go on."""
+        return [i for i, value in enumerate(state) if value < self.begins[i] + self.steps]
+
+    def after(self, state: tuple[int, ...], move: int) -> tuple[int, ...]:
+        """One counts."""
+        return (*state[:move], state[move] + 1, *state[move + 1 :])
 
 
 def is_not(state: str) -> Always[str]:
@@ -249,6 +272,36 @@ def test_an_interrupt_gives_what_was_seen() -> None:
     ring, calls = Ring(1, 3, forgets=True), count()
     result = explore(ring, [ring.invariant, Always("interrupted", interrupt)], collect=True)
     assert (result.verdict, len(result.violations[0].moves)) == ("broken", 6)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2**32 - 1) | st.integers(65_530, 65_540)] * 3), max_size=20))
+def test_packed_states_are_told_apart(states: list[tuple[int, int, int]]) -> None:
+    """Two states that were packed alike would be one, and the runs of the second would be seen by nobody."""
+    packing = Packing(3)
+    kept = [packing.pack(state) for state in states]
+    assert [packing.unpack(each) for each in kept] == states
+    assert len(set(kept)) == len(set(states))
+
+
+@pytest.mark.parametrize("number", [-1, 2**32])
+def test_what_cannot_be_packed_is_no_state(number: int) -> None:
+    """A number that was cut off would stand for another part."""
+    with pytest.raises(struct.error):
+        Packing(1).pack((number,))
+
+
+@pytest.mark.parametrize("begins", [(0, 1, 2), (0, 65_534, 70_000)])
+def test_packing_changes_nothing(begins: tuple[int, int, int]) -> None:
+    """Neither what is counted, nor the run that is shown, nor the state that it ends in: where all numbers fit into two
+    bytes, and where some do not.
+    """
+    counters = Steps(begins, 4)
+    asked = [Always("third", lambda state: f"it is {state}" if state[1:] == (begins[1] + 3, begins[2] + 2) else None)]
+    for properties in ([], asked):
+        plain, packed = (explore(counters, properties, packing=each) for each in (None, Packing(3)))
+        assert packed.counts[:3] == plain.counts[:3]
+        assert (packed.verdict, packed.why, packed.violations) == (plain.verdict, plain.why, plain.violations)
+    assert packed.verdict == "broken"
 
 
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
