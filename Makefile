@@ -47,8 +47,8 @@ test: lint  ## lint, types, quick tests, doctests, three notebooks
 test-full: lint fuzz  ## the same with the slow tests, all notebooks, and fuzzing
 	$(call tests_and_types,--durations 20)
 
-check: lint  ## lint, types, quick tests that need no Spark
-	$(call tests_and_types,-q -m "not slow and not spark")
+check: lint  ## lint, types, the quick tests but the longest (tests/longest.txt) and those of Spark
+	$(call tests_and_types,-q -m "not slow and not spark and not long")
 
 fuzz: $(STAMP)  ## the readers of stored data under coverage guidance, where Atheris has a wheel
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -c constraints.txt atheris || { \

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import breadth
+from tests import breadth, longest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,7 +88,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return place.get(file, len(place)), file
 
     items.sort(key=key)
+    long = longest.names()
     for item in items:
+        if longest.function_of(item.nodeid) in long:
+            item.add_marker(pytest.mark.long)
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_S))
 

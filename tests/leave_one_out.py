@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import fmean, median, stdev, variance
 from typing import Any
@@ -145,9 +146,10 @@ def terms_without(residuals: Sequence[Residual]) -> dict[str, dict[str, ErrorTer
     }
 
 
-def judged(
-    residuals: Sequence[Residual], terms: Mapping[str, Mapping[str, ErrorTerm]] | None = None
-) -> list[tuple[Residual, float, bool]]:
+Judged = Sequence[tuple[Residual, float, bool]]
+
+
+def judged(residuals: Sequence[Residual], terms: Mapping[str, Mapping[str, ErrorTerm]] | None = None) -> Judged:
     """Return each with half its interval and whether it is inside; of kinds that other configurations know."""
     terms = terms_without(residuals) if terms is None else terms
     found = []
@@ -160,7 +162,12 @@ def judged(
     return found
 
 
-Judged = Sequence[tuple[Residual, float, bool]]
+@cache
+def judged_of_kept() -> Judged:
+    """Return what is kept of predictions from the other configurations, judged; it takes a second or two."""
+    return judged(kept())
+
+
 HEADS = ["| {} | inside | median error | largest | median half-width |", "|---|---:|---:|---:|---:|"]
 
 
@@ -201,8 +208,7 @@ def between_repeats() -> dict[str, float]:
 
 def tables() -> dict[str, str]:
     """Return the tables of the page, in Markdown, by name."""
-    residuals = kept()
-    rows = judged(residuals)
+    rows = judged_of_kept()
     kinds = {kind: [each for each in rows if each[0].kind == kind] for kind in sorted({r.kind for r, _, _ in rows})}
     headlines = [each for each in rows if each[0].kind.startswith(HEADLINES)]
     repeats = between_repeats()
@@ -269,7 +275,7 @@ def beside(cluster: str) -> list[str]:
     return lines
 
 
-def draw(residuals: Sequence[Residual]) -> None:
+def draw() -> None:
     """Draw measured against predicted, with the intervals, of the durations and persisted bytes of the jobs."""
     import matplotlib as mpl
 
@@ -279,7 +285,7 @@ def draw(residuals: Sequence[Residual]) -> None:
     from barrierlab.sim.sweep.figures import COLOURS, MARKERS, MORE_COLOURS
 
     mpl.rcParams["svg.hashsalt"] = "leave one out"
-    every = judged(residuals)
+    every = judged_of_kept()
     kinds = dict.fromkeys(sorted(r.kind.split(": ")[1] for r, _, _ in every if r.kind.startswith(HEADLINES)))
     looks = dict(zip(kinds, zip(COLOURS + MORE_COLOURS, (*MARKERS, "X"), strict=False), strict=False))
     figure, places = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")
@@ -325,7 +331,7 @@ def main() -> None:
         path.write_text(text_of_residuals(found), encoding="utf-8")
         for name, found in (("errors", kept()), ("errors_of_one", kept(FROM_ONE))):
             (ROOT / "sim" / "data" / "flink" / f"{name}.toml").write_text(text_of(fit_all(found)), encoding="utf-8")
-    draw(kept())
+    draw()
     write_page()
     print("\n\n".join(tables().values()))
 

@@ -15,6 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from tests import longest
 from tests.conftest import LONGEST
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +68,18 @@ def test_ci_can_be_run():
 def test_the_longest_files_are_there():
     """One that was renamed would be begun last, and nobody would see why the tests take longer."""
     assert [file for file in LONGEST if not (ROOT / file).is_file()] == []
+
+
+def test_the_long_tests_are_tests():
+    """A test that was renamed would be part of `make check` again, unseen."""
+    named = [name.partition("::") for name in longest.names()]
+    gone = [
+        (file, name)
+        for file, _, name in named
+        if not (ROOT / file).is_file() or f"def {name}(" not in (ROOT / file).read_text(encoding="utf-8")
+    ]
+    assert len(named) > 50
+    assert gone == []
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")

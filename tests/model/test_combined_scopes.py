@@ -142,10 +142,11 @@ def test_states_of_an_abort_and_a_crash(name: str, states: int) -> None:
     [
         (Components(writer=CoversItsLastWithTheOneBefore), f"aligned: {ENDS}", "REC"),
         (Components(plan=ends_twice), f"aligned: {ENDS}", "REC"),
-        (
+        pytest.param(
             Components(task=BelievesItHasAnnounced),
             "aligned: a->join b->join join->s; watermarks 1, events 1, checkpoints 1; crash",
             "WM",
+            marks=pytest.mark.slow,
         ),
         (Components(task=HasNoWatermarkAtTheEnd), f"aligned: {EMITS}", "TASK"),
         (Components(task=PromisesFirst), f"unaligned: {EMITS}", "TASK"),

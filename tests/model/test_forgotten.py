@@ -53,7 +53,9 @@ def _forgets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TaskMonitor, "_has_made_again", lambda monitor: None)
 
 
-@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize(
+    "scope", [pytest.param(name, marks=[pytest.mark.slow] * (name == "a crash, ends")) for name in SCOPES]
+)
 def test_what_is_forgotten_changes_no_run(scope: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two states would be taken for one that go on differently: a defect behind one of them would be missed."""
     numbers: dict[object, int] = {}

@@ -24,6 +24,7 @@ from barrierlab.model.suites.standard import SCOPES
 TINY = [each for each in SCOPES["tiny"]() if isinstance(each, WorldScope)]
 SMALL = [each for each in SCOPES["small"]() if isinstance(each, WorldScope) and each not in TINY]
 PAIR = Bounds("a->s b->s", events=1, checkpoints=1)
+LONGEST = "aligned: a->join b->join join->s; events 1, checkpoints 1; timeout"
 
 
 class FirstSeen(LeavesInChannel):
@@ -72,7 +73,11 @@ looked_at = cache(parts_of)
 
 def of(scopes: list[WorldScope], protocol: str = "aligned") -> list[Any]:
     """To be parametrized with."""
-    return [pytest.param(each, id=each.name) for each in scopes if each.protocol == protocol]
+    return [
+        pytest.param(each, id=each.name, marks=[pytest.mark.slow] * (each.name == LONGEST))
+        for each in scopes
+        if each.protocol == protocol
+    ]
 
 
 @pytest.mark.parametrize("scope", of(TINY))

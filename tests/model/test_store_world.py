@@ -19,7 +19,9 @@ from barrierlab.model.storage.scopes import SCOPES
 @pytest.mark.parametrize(
     "scope",
     [
-        pytest.param(scope, id=scope.name, marks=[pytest.mark.slow] * scope.name.startswith("store bytes"))
+        pytest.param(
+            scope, id=scope.name, marks=[pytest.mark.slow] * scope.name.startswith(("store bytes", "store: any order"))
+        )
         for scope in SCOPES
     ],
 )

@@ -83,7 +83,9 @@ def test_a_job_that_cannot_keep_up_gets_no_advice(tmp_path: Path) -> None:
         advise(pieces, 15.0, None)
 
 
-@pytest.mark.parametrize("number", [pytest.param(n, marks=[pytest.mark.slow] * (n % 3 > 0)) for n in range(12)])
+@pytest.mark.parametrize(
+    "number", [pytest.param(n, marks=[pytest.mark.slow] * (n % 3 > 0 or n == 3)) for n in range(12)]
+)
 def test_a_thin_source_is_no_saturated_job(number: int, tmp_path: Path) -> None:
     """A job with an event a minute would get no advice but more parallelism, as two of three events came late."""
     random = Random(number)

@@ -46,7 +46,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return ask
 
 
-@pytest.mark.parametrize("name", ["Q5", "Q10", *(pytest.param(each, marks=pytest.mark.slow) for each in ("Q4", "Q13"))])
+@pytest.mark.parametrize("name", ["Q10", *(pytest.param(each, marks=pytest.mark.slow) for each in ("Q4", "Q5", "Q13"))])
 def test_an_answer_has_a_page(asked: Any, name: str) -> None:
     """It would be a line on a terminal, which nobody can mail, and whose runs nobody can look into."""
     out, kept, text = asked(name)

@@ -29,7 +29,7 @@ def started(folder: Path, arguments: list[str], *path: str) -> subprocess.Comple
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["run", "diamond"],
+        pytest.param(["run", "diamond"], marks=pytest.mark.slow),
         ["check", "--impl", "model.aligner:PhasedAligner", "--scope", SCOPE, "--master", "processes[1]"],
         pytest.param(["table", "aligned"], marks=pytest.mark.slow),
         pytest.param(["scenarios"], marks=pytest.mark.slow),

@@ -375,7 +375,7 @@ def test_a_kept_verdict_counts_only_for_what_it_is_of(mine: Path, anew: Command)
 @pytest.mark.parametrize(
     ("imports", "first"),
     [
-        ("import sys, types\nsys.modules['made'] = types.ModuleType('made')", ""),
+        pytest.param("import sys, types\nsys.modules['made'] = types.ModuleType('made')", "", marks=pytest.mark.slow),
         ("", "import part"),
     ],
     ids=["a module made of nothing", "a module imported while it runs"],

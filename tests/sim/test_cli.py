@@ -233,7 +233,8 @@ def test_settings_are_read_as_toml_or_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["diamond", "lockstep_cameras", pytest.param("sync_under_skew", marks=pytest.mark.slow)]
+    "name",
+    ["diamond", *(pytest.param(each, marks=pytest.mark.slow) for each in ("lockstep_cameras", "sync_under_skew"))],
 )
 def test_a_run_has_a_digest(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Two people could not say whether they have seen the same run."""

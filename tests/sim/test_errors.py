@@ -33,7 +33,7 @@ from tests.leave_one_out import (
     PAGE,
     cluster_of,
     from_one,
-    judged,
+    judged_of_kept,
     kept,
     tables,
 )
@@ -163,7 +163,7 @@ def test_kinds_are_told_apart() -> None:
 
 def test_nine_of_ten_figures_are_inside() -> None:
     """Intervals of 90 % would hold half, as they did without an error of the simulation, or everything."""
-    rows = judged(kept())
+    rows = judged_of_kept()
     assert len(rows) > 1000
     assert 0.80 <= sum(inside for _, _, inside in rows) / len(rows) <= 0.97
     headlines = [(row, half) for row, half, _ in rows if row.kind.startswith(HEADLINES)]

@@ -70,7 +70,7 @@ def outcomes(implementation: str, limit_s: float, scope: str, protocol: str, jud
 TWINS = [
     pytest.param("docs.aligner.aligner:PhasedAligner", "aligned", ABORT, "dataflows", marks=pytest.mark.slow),
     pytest.param("docs.aligner.aligner:PhasedAligner", "aligned", "tiny", "table", marks=pytest.mark.slow),
-    ("docs.aligner.planted:PhasedAligner", "aligned", ABORT, "dataflows"),
+    pytest.param("docs.aligner.planted:PhasedAligner", "aligned", ABORT, "dataflows", marks=pytest.mark.slow),
     ("docs.aligner.unaligned:RecordingAligner", "unaligned", UNALIGNED, "dataflows"),
     pytest.param(
         "docs.aligner.unaligned:RecordingAligner", "aligned_with_timeout", GATE, "table", marks=pytest.mark.slow
@@ -281,7 +281,7 @@ def test_a_process_for_each_worker_and_none_is_left(tmp_path: Path, capsys: pyte
     assert first == second
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("sent", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_no_program_is_left(sent: signal.Signals, tmp_path: Path) -> None:
     """A program that computes for ever would go on when its check was interrupted, or killed."""
     pipe = tmp_path / "pipe"

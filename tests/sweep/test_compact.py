@@ -150,7 +150,7 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(tmp_path, monkeypatch, st
     assert steps > 50
 
 
-@pytest.mark.parametrize("table", ["runs", "checkpoints"])
+@pytest.mark.parametrize("table", ["runs", pytest.param("checkpoints", marks=pytest.mark.slow)])
 def test_the_runs_of_a_lost_file_are_computed_again(tmp_path, in_process, table):
     """A part of the answer would be missing, in silence; or the whole sweep would have to be run again."""
     store = in_chunks(tmp_path / "out")
