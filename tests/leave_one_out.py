@@ -248,7 +248,7 @@ def from_one(cluster: str) -> Judged:
     """Return the figures of a cluster predicted from one configuration of it, by the errors of those of the others."""
     residuals = kept(FROM_ONE)
     own = [each for each in residuals if cluster_of(each.configuration) == cluster]
-    terms = fit_all([each for each in residuals if each not in own])
+    terms = fit_all([each for each in residuals if cluster_of(each.configuration) != cluster])
     return judged(own, dict.fromkeys((each.configuration for each in own), terms))
 
 

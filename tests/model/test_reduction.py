@@ -201,7 +201,6 @@ MANY_MACHINES = (
     *("join, room for one", "join, watermarks", "diamond"),
     *("join, it ends early", "aligned_with_timeout, join"),
     *("a crash, two checkpoints", "a crash, idempotent", "a crash, it ends early", "a crash, unaligned"),
-    "chain, it ends early",
 )
 """Scopes that take seconds, as often as there are machines."""
 
