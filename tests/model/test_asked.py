@@ -23,6 +23,7 @@ from barrierlab.model.checkpoint.tables.stimuli import Abort, Arrival, ClockRead
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.defects.engines import aligners
 from barrierlab.model.defects.engines.catalogue import SOUND as ENGINES
+from barrierlab.model.storage.scopes import WORLDS
 from barrierlab.model.suites.conformance import cases
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.report import as_json, markdown, show
@@ -258,6 +259,22 @@ def test_what_is_not_declared_is_not_asked(name: str) -> None:
     assert [scope.name for scope in asked if name in needs(scope)] == []
     assert len(asked) + len(others) == len(TINY + SMALL)
     assert others[0].why == f"it needs {name} ({RULES[name]}), which the class does not declare"
+
+
+def test_of_several_that_it_lacks_the_last_is_named() -> None:
+    """A scope of a deadline would be said to need aborts alone, and the next check would not ask it either."""
+    scope = WorldScope("a deadline", Bounds("a->s b->s", events=2, checkpoints=2, expiries=1))
+    assert needs(scope) == ["several_inputs", "aborts", "timeout"]
+    declared = Capabilities(aborts=False, timeout=False)
+    assert [each.capability for each in divided([scope], declared)[1]] == ["timeout"]
+    assert [each.capability for each in divided([scope], declared, reducible=False)[1]] == ["size"]
+
+
+def test_a_store_is_asked_by_the_judge_of_dataflows() -> None:
+    """A store of one's own would be judged by nothing, and hold."""
+    [gate, *_] = GATES
+    assert divided([*WORLDS, gate], Capabilities(), "dataflows") == ([*WORLDS], [])
+    assert divided([*WORLDS, gate], Capabilities(), "table") == ([*WORLDS, gate], [])
 
 
 class Little:
