@@ -72,7 +72,7 @@ class Pieces:
 
     @property
     def down_s(self) -> float:
-        """From a failure until the job runs again."""
+        """The time from a failure until the job runs again."""
         return self.detection_s + self.restart_s + self.read_s
 
     @property

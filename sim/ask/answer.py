@@ -20,7 +20,7 @@ STEP = 0.2  # each lever, up and down
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """By how much the answer's number moves, if a lever is at `factor` times what it is; adjusted for all moves."""
+    """The change of the answer's number if a lever is at `factor` times what it is; adjusted for all changes."""
 
     lever: str
     factor: float

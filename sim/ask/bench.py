@@ -76,7 +76,7 @@ class Serial:
             yield facts_of(*call)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class Processes:

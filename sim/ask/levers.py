@@ -94,7 +94,7 @@ def _skew(scenario: Scenario, factor: float) -> KeyValues:
 
 
 def _parallelism(scenario: Scenario, subtasks: float) -> KeyValues:
-    """So many subtasks everywhere, and the arrivals of a source shared out among them."""
+    """Set so many subtasks everywhere, and share out the arrivals of a source among them."""
     found: KeyValues = {f"operator.{name}.parallelism": int(subtasks) for name in scenario.operators}
     for name, source in scenario.sources.items():
         found[f"source.{name}.parallelism"] = int(subtasks)
@@ -103,7 +103,7 @@ def _parallelism(scenario: Scenario, subtasks: float) -> KeyValues:
 
 
 def _subtasks(scenario: Scenario, subtasks: float) -> KeyValues:
-    """So many subtasks everywhere, each source subtask as fast as it was."""
+    """Set so many subtasks everywhere, each source subtask as fast as it was."""
     names = [*(f"operator.{n}" for n in scenario.operators), *(f"source.{n}" for n in scenario.sources)]
     return {f"{name}.parallelism": int(subtasks) for name in names}
 
@@ -151,7 +151,7 @@ def _crash_rate(scenario: Scenario, mean_s: float) -> KeyValues:
 
 
 def _buffers_each(scenario: Scenario, count: int) -> KeyValues:
-    """So many messages a queue holds; or exclusive buffers a channel has, without floating ones."""
+    """Set how many messages a queue holds; or how many exclusive buffers a channel has, without floating ones."""
     found: KeyValues = {}
     for edge, channel in scenario.channels.items():
         at = f'channel."{edge}"'

@@ -58,7 +58,7 @@ def _means(
 
 
 def of_mean(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
-    """Each seed's value of the answer's number, and their mean."""
+    """Return a picture of each seed's value of the answer's number, and of their mean."""
     measure = next(iter(options["numbers"].values()))
     words, size = _unit(measure)
     points = _by_seed(bench, {}, measure, size)
@@ -83,7 +83,7 @@ def _differing(a: Changes, b: Changes) -> list[str]:
 
 
 def of_compare(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
-    """Both variants, seed by seed."""
+    """Return a picture of both variants, seed by seed."""
     measure = next(iter(options["numbers"].values()))["measure"]
     words, size = _unit(measure)
     variants = [(options["a"], 0), (options["b"], 1)]

@@ -36,7 +36,7 @@ class ThroughputMeter:
         self._bytes += size
 
     def pause(self) -> None:
-        """There is nothing to read."""
+        """Note that there is nothing to read."""
         if self._since_ns is not None:
             self._measured_ns += self._clock.now - self._since_ns
             self._since_ns = None

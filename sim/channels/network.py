@@ -290,7 +290,7 @@ class NetworkChannel:
         self._desired_bytes = buffer_bytes
 
     def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
-        """Ahead of all, in chunks of a segment's size that take neither buffer nor credit.
+        """Put what was in flight ahead of all, in chunks of a segment's size that take neither buffer nor credit.
 
         Apache Flink, `RecoveredInputChannel`: it has buffers of its own.
         """
@@ -343,7 +343,7 @@ class NetworkChannel:
         return buffer
 
     def _recycle(self, buffer: Buffer) -> None:
-        """Back into the pool, once it is written, sent and read whole."""
+        """Put a buffer back into the pool, once it is written, sent and read whole."""
         if not buffer.needs_segment or not buffer.finished or buffer.readers or buffer.unsent():
             return
         buffer.needs_segment = False

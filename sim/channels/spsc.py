@@ -36,7 +36,7 @@ class Channel(Protocol):
         """Put `message` behind all that was pushed before; return False, and do nothing, if `accepts` does."""
 
     def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
-        """After a restart: what was in flight is at the receiver, ahead of all that will be pushed."""
+        """Put back what was in flight, after a restart: it is at the receiver, ahead of all that will be pushed."""
 
     @property
     def queued(self) -> int:
@@ -64,10 +64,10 @@ class Channel(Protocol):
         """Send `barrier` past all that lies here; the events that it passed at the sender."""
 
     def prioritise_barrier(self, barrier: CheckpointBarrier) -> list[Event] | None:
-        """If the barrier of this id still lies at the sender, send `barrier` past all in its place; else None."""
+        """Send `barrier` past all in the place of the one of its id; None unless that still lies at the sender."""
 
     def prioritise_received(self, barrier: CheckpointBarrier) -> bool:
-        """If the barrier of this id lies at the receiver, let `barrier` pass all in its place; whether it did."""
+        """Let `barrier` pass all in the place of the one of its id; return whether that lay at the receiver."""
 
     def take_overtaking(self, unread: MessageChunk) -> tuple[CheckpointBarrier, list[Event]]:
         """The barrier that has overtaken, and the events it has passed at the receiver: still to be taken.
@@ -77,11 +77,11 @@ class Channel(Protocol):
 
 
 def nobody() -> None:
-    """Nobody listens."""
+    """Do nothing: nobody listens."""
 
 
 def no_matter(what: object) -> None:
-    """Nobody waits for a barrier."""
+    """Do nothing: nobody waits for a barrier."""
 
 
 class Overtakers:
@@ -181,7 +181,7 @@ class SpscChannel:
         return True
 
     def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
-        """Into the queue, however many there are: the sender waits until there is room again."""
+        """Put what was in flight into the queue, however much it is: the sender waits until there is room again."""
         self.queue.extend(messages)
         if self.queue:
             self.on_arrival()
@@ -216,10 +216,10 @@ class SpscChannel:
         """The buffer that was opened has been read to its end."""
 
     def resume(self) -> None:
-        """Nothing stops behind a barrier here: the queue fills up."""
+        """Do nothing, as nothing stops behind a barrier here: the queue fills up."""
 
     def flush(self) -> None:
-        """Nothing waits for company here."""
+        """Do nothing: no message waits for company here."""
 
     @property
     def queued(self) -> int:
@@ -234,7 +234,7 @@ class SpscChannel:
         return []
 
     def prioritise_barrier(self, barrier: CheckpointBarrier) -> list[Event] | None:
-        """Nothing lies at the sender."""
+        """Return None: nothing lies at the sender."""
         return None
 
     def prioritise_received(self, barrier: CheckpointBarrier) -> bool:

@@ -68,7 +68,7 @@ def by_random_runs(defect: BarrierDefect) -> RandomRuns:
 
 
 def _broken_after(world: World, choices: list[int]) -> int | None:
-    """After how many moves a run breaks something; None if it does not."""
+    """Return after how many moves a run breaks something; None if it does not."""
     state, made = world.start(), 0
     for choice in choices:
         moves = world.moves(state)

@@ -60,7 +60,7 @@ def as_json(outcomes: Sequence[Outcome], chosen: CheckPlan) -> dict[str, Any]:
 
 
 def violations_of(outcomes: Sequence[Outcome]) -> list[ScopeViolation]:
-    """All of them: what a run breaks before what departs from table or scripted case, shortest run first."""
+    """Return all violations: what a run breaks before what departs from table or scripted case, shortest run first."""
     found = [violation for outcome in outcomes for violation in outcome.violations]
     return sorted(found, key=lambda each: (each.invariant in (REFINES, TELLS), each.steps, each.scope))
 
@@ -192,7 +192,7 @@ def junit(outcomes: Sequence[Outcome], chosen: CheckPlan) -> str:
 
 
 def markdown(outcomes: Sequence[Outcome], chosen: CheckPlan) -> str:
-    """For the summary page of a job."""
+    """Return Markdown for the summary page of a job."""
     lines = [f"### barrierlab: {summary(outcomes, chosen)}", "", "| protocol | scopes | states | seconds | verdict |"]
     lines.append("| --- | ---: | ---: | ---: | --- |")
     for protocol in dict.fromkeys(outcome.protocol for outcome in outcomes):

@@ -46,7 +46,7 @@ def states_of(rows: Array) -> Iterator[State]:
 
 
 def numbers(values: Sequence[int]) -> Array:
-    """Whole numbers as an array of them: of its own, numpy makes fractions of large ones among small ones."""
+    """Return whole numbers as an array of them: of its own, numpy makes fractions of large ones among small ones."""
     return np.array(values, dtype=np.uint64)
 
 
@@ -100,7 +100,7 @@ def without(run: SortedRows, known: SortedRows) -> SortedRows:
 
 
 def merged(runs: Sequence[SortedRows]) -> SortedRows:
-    """Several runs, of which no two have a state in common, as one."""
+    """Return several runs, of which no two have a state in common, as one."""
     hashes = np.concatenate([run.hashes for run in runs])
     order = np.argsort(hashes, kind="stable")
     return SortedRows(hashes[order], np.concatenate([run.rows for run in runs])[order])

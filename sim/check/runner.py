@@ -514,7 +514,7 @@ may be remembered."""
 
 
 def _scopes(group: str) -> dict[str, Scope]:
-    """Once a process."""
+    """Return the scopes of a name, read once a process."""
     if group not in _known_scopes:
         _known_scopes[group] = {scope.name: scope for scope in SCOPES[group]()}
     return _known_scopes[group]

@@ -378,7 +378,7 @@ class Spread(Generic[M]):
         return Broken(broken.name, broken.check(state) or "", tuple(moves), state)
 
     def _on_all(self, work: Callable[[int], R]) -> list[R]:
-        """Do it in every partition; one job."""
+        """Do something in every partition, as one job."""
         from barrierlab.sim.sweep.session import spark_failures
 
         count = self.files.partitions

@@ -118,7 +118,7 @@ class CoordinatorNode:
         self._arm()
 
     def stop(self) -> None:
-        """No new checkpoints; what is pending goes on."""
+        """Begin no new checkpoints; what is pending goes on."""
         self.machine.stop_scheduler()
 
     def crash(self) -> None:
@@ -131,7 +131,7 @@ class CoordinatorNode:
             self._storage.cut_short(checkpoint_id, parts)
 
     def quiescent(self) -> bool:
-        """Nothing is pending, nothing is being published, and all has been announced."""
+        """Return whether nothing is pending or being published, and all has been announced."""
         return not self.machine.pending and self.machine.settled and not self.on_the_way
 
     def has_on_its_way(self) -> bool:
@@ -390,7 +390,7 @@ class CoordinatorNode:
             self._storage.abandon(checkpoint_id)
 
     def _announce(self, action: Notify) -> None:
-        """Only sinks do something when a checkpoint is complete."""
+        """Announce a checkpoint that is complete to the sinks: no other task does anything then."""
         if action.task in self._sinks:
             self.on_the_way += 1
             self._later(action.task, self._latencies.notify, lambda: self._notify(action))

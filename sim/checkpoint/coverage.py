@@ -91,7 +91,7 @@ class Coverage:
     standstill_ns: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """As `--json` has it."""
+        """Return what `--json` prints."""
         return {
             "vacuous": list(self.vacuous),
             "vacuous_asked_for": list(self.asked_for),

@@ -177,7 +177,7 @@ class _Walk:
         self._back(record.triggered_ns, COORDINATOR, TRIGGER, "the way of the command")
 
     def _back(self, to_ns: int, where: str, what: str, waits_for: str) -> None:
-        """From `to_ns` until the moment that has been explained, this was waited for."""
+        """Note that this was waited for, from `to_ns` until the moment that has been explained."""
         begin_ns = max(self._record.triggered_ns, min(to_ns, self._now))
         if begin_ns < self._now:
             self.pieces.append(Piece(where, what, waits_for, begin_ns, self._now))
@@ -212,7 +212,7 @@ class _Walk:
         self._back(record.triggered_ns, COORDINATOR, TRIGGER, "the command")
 
     def _barrier(self, task: str, part: TaskPart, came: _Came | None) -> None:
-        """Something that came made the task go on; None: its deadline did."""
+        """Return what came and made the task go on; None if its deadline did."""
         journal = self._journal
         if came is None:
             came = journal._first.get((self._id, task))

@@ -229,7 +229,7 @@ class Engine:
     # A failover.
 
     def halt(self) -> None:
-        """Every task is cancelled: this attempt is over."""
+        """Cancel every task: this attempt is over."""
         for node in self.job.nodes.values():
             node.enter(0)
             node.dead = True

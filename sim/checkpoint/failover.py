@@ -49,7 +49,7 @@ class Attempts(Protocol):
     coordinator: CoordinatorNode
 
     def halt(self) -> None:
-        """Every task is cancelled: this attempt is over."""
+        """Cancel every task: this attempt is over."""
 
     def restart(self, restore: Restore) -> None:
         """Put everything back everywhere, and let it run."""
@@ -164,12 +164,12 @@ class Recovery:
         self._next(self._slowness.slowed(self._restart()), self._read)
 
     def settled(self) -> None:
-        """No manifest is being written any more."""
+        """Go on with the restore: no manifest is being written any more."""
         if self._waiting:
             self._read()
 
     def _read(self) -> None:
-        """Every task is there: find the checkpoint, and read it. Tasks read side by side."""
+        """Find the checkpoint, as every task is there, and read it. Tasks read side by side."""
         coordinator, rate = self._attempts.coordinator, self._read_bytes_per_s
         self._waiting = not coordinator.dead and not coordinator.machine.settled
         if self._waiting:

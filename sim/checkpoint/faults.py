@@ -54,14 +54,14 @@ class Slowness:
         self._causes: list[tuple[float, Callable[[], int], FaultEffect]] = []
 
     def add(self, factor: float, added: Callable[[], int], effect: FaultEffect) -> Callable[[], None]:
-        """From now on it takes `factor` as long, and what `added` draws besides; what is returned ends that."""
+        """Slow it: it takes `factor` as long, and what `added` draws besides, until what is returned is called."""
         cause = factor, added, effect
         self._causes.append(cause)
         return lambda: self._causes.remove(cause)
 
     @property
     def factor(self) -> float:
-        """By what the usual time is multiplied."""
+        """Return the factor that the usual time is multiplied by."""
         return math.prod(factor for factor, _, _ in self._causes)
 
     def slowed(self, usual_ns: int) -> int:
@@ -74,7 +74,7 @@ class Slowness:
         return slow_ns
 
     def note(self) -> None:
-        """Something was slow for what slows it just now."""
+        """Note that something was slow for what slows it just now."""
         for _, _, effect in self._causes:
             effect.met += 1
 

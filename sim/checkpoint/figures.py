@@ -146,7 +146,7 @@ class _Step(NamedTuple):
 
 
 def _steps(tasks: Iterable[str], record: CheckpointRecord, entries: Iterable[Entry]) -> list[_Step]:
-    """All events and the barriers of one checkpoint, from their sending to their effect."""
+    """Return all events and the barriers of one checkpoint, from their sending to their effect."""
     place = {task: number for number, task in enumerate(tasks)}
     sent: dict[tuple[str | None, object], tuple[int, float, str]] = {}
     passed: set[str | None] = set()  # tasks that have cut, channels that the barrier is on or has left

@@ -90,7 +90,7 @@ class Metrics:
         self.buffer_sizes.setdefault((task, edge), []).append(BufferSize(now_ns, buffer_bytes, estimated_s))
 
     def waiting(self, now_ns: int, records: float) -> None:
-        """So many records wait anywhere."""
+        """Note that so many records wait anywhere."""
         self.queued.append((now_ns, records))
 
     def barrier(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int) -> None:

@@ -154,7 +154,7 @@ class Storage:
         return None
 
     def cut_short(self, checkpoint_id: int, reports: tuple[Acknowledge, ...]) -> None:
-        """Its writer died while it wrote the manifest: that is there now, or never will be."""
+        """Note that its writer died while it wrote the manifest: that is there now, or never will be."""
         if self._lands():
             self.publish(checkpoint_id, reports)
 

@@ -224,7 +224,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
             pool.on_room = self.wake
 
     def wake(self) -> None:
-        """Something changed that may let this node go on; while it serves, nothing does but the end of that."""
+        """Tell the node that it may be able to go on; while it serves, only the end of that lets it."""
         if not self.listed and not self.serving:
             self.listed = True
             self.clock.ready.append(self)
@@ -346,7 +346,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         raise NotImplementedError
 
     def enter(self, state: int) -> None:
-        """Account the time up to now to the state before."""
+        """Count the time up to now for the state before."""
         now = self.clock.now
         self.spent_ns[self._state] += now - self._since_ns
         self._state, self._since_ns = state, now
@@ -565,7 +565,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
             self.coordinator.finished(task.final_snapshot())
 
     def _note_captured(self, report: Acknowledge) -> None:
-        """Into the journal: the in-flight data that the acknowledgement carries."""
+        """Write the in-flight data that the acknowledgement carries into the journal."""
         entries, now, name = self.entries, self.clock.now, self.name
         for names, kept in ((self.input_names, report.inflight), (self.output_names, report.inflight_output)):
             for data in kept:

@@ -35,7 +35,7 @@ class DefectRow:
     found: Found
 
     def as_json(self) -> dict[str, Any]:
-        """As `--json` has it."""
+        """Return what `--json` prints."""
         entry, defect = self.entry, self.entry.defect
         of_engines = {}
         if isinstance(entry, EngineEntry):
@@ -108,7 +108,7 @@ def _chosen(names: Sequence[str], engines: bool) -> list[CatalogueEntry]:
 
 
 def _words(entries: Sequence[CatalogueEntry]) -> dict[str, None]:
-    """By what an entry can be called, in order."""
+    """Return the names that an entry can be called by, in order."""
     return dict.fromkeys(word for entry in entries for word in (entry.id, entry.name))
 
 
@@ -130,7 +130,7 @@ def _show_all(rows: Sequence[DefectRow]) -> None:
 
 
 def summary(rows: Sequence[DefectRow]) -> str:
-    """``97 of 97 that can be run are caught; 13 are listed``."""
+    """Return a line such as ``97 of 97 that can be run are caught; 13 are listed``."""
     run = [row for row in rows if row.status != LISTED]
     caught = sum(row.status == CAUGHT for row in run)
     return f"{caught} of {len(run)} that can be run are caught; {len(rows) - len(run)} are listed"
@@ -250,7 +250,7 @@ def _matrix(rows: Sequence[DefectRow], all_detectors: bool) -> Iterator[str]:
 
 
 def _random(entry: CatalogueEntry) -> tuple[str, str]:
-    """By random runs of the entry's own scope."""
+    """Catch it by random runs of the entry's own scope."""
     from barrierlab.sim.check.random_runs import by_random_runs
 
     if not isinstance(entry.defect, BarrierDefect):
@@ -267,7 +267,7 @@ _SCENES: dict[str, tuple[dict[str, str], int]] = {
 
 
 def _simulated(entry: CatalogueEntry) -> str:
-    """By a shipped scenario, with some seeds."""
+    """Catch it by a shipped scenario, with some seeds."""
     from barrierlab.sim.checkpoint.result import run
     from barrierlab.sim.scenario.load import load
 

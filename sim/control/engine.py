@@ -217,7 +217,7 @@ class ControlSourceNode(ProcessorNode):
         self.run()
 
     def run(self) -> None:
-        """As any processor; then give off what has come, unless that is the end of it."""
+        """Process as any processor does; then give off what has come, unless that is the end of it."""
         super().run()
         while self._due and not self.machine.ended and not self.machine.outbox[Carrier.DATA]:
             self._due -= 1
@@ -258,7 +258,7 @@ class ControlEngine:
         self.entries.append((self.clock.now, verb, node, where, subject))
 
     def run(self) -> None:
-        """Until nothing more can happen: sources end with the scenario's time, or before."""
+        """Run until nothing more can happen: sources end with the scenario's time, or before."""
         self.clock.run()
 
 

@@ -44,7 +44,7 @@ class Cores:
         return self._done_ns
 
     def work(self, task: str, work_ns: int, besides_ns: int, finish: Callable[[int], None]) -> None:
-        """Do work of a task on the cores, and something besides, which no other task makes longer.
+        """Work for a task on the cores, and something besides, which no other task makes longer.
 
         `finish` is called when both are done, with how much longer that was than for a task that is alone at work.
         """

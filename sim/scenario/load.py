@@ -64,7 +64,7 @@ def shipped(table: str = "") -> list[str]:
 
 
 def all_shipped() -> dict[str, str]:
-    """Every scenario that comes with the package, and the table of `OTHERS` that it has, or none."""
+    """Return every scenario that comes with the package, and the table of `OTHERS` that it has, or none."""
     return {name: table for table in ("", *OTHERS) for name in shipped(table)}
 
 

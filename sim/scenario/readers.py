@@ -15,7 +15,7 @@ UNITS = ("_s", "_ms", "_us", "_ns", "_min", "_bytes", "_kb", "_mb", "_per_s", "_
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the known name nearest to `word`, or nothing; of an older name, that of today.
+    """Return `; did you mean 'x'?` for the known name nearest to `word`, or nothing; of an older name, that of today.
 
     >>> suggest("sed", ["seeds", "grid"])
     "; did you mean 'seeds'?"
@@ -105,7 +105,7 @@ def tables(value: Any) -> list[dict[str, Any]]:
 
 
 def flag(value: Any) -> bool:
-    """True or false."""
+    """Read true or false."""
     if not isinstance(value, bool):
         raise WrongValueError("true or false")
     return value

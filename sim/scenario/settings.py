@@ -371,7 +371,7 @@ class Scenario:
 
 
 def ns(seconds: float) -> int:
-    """Seconds as integer nanoseconds."""
+    """Return seconds as integer nanoseconds."""
     return round(seconds * NS_PER_S)
 
 

@@ -282,7 +282,7 @@ def t_interval(
     least: float = -inf,
     most: float = inf,
 ) -> AnalysisRow:
-    """Mean of `n` independent values, which are from `least` to `most`, with Student's interval.
+    """Return the mean of `n` independent values, which are from `least` to `most`, with Student's interval.
 
     No bounds with fewer values than `LEAST_RUNS`.
     """
@@ -329,7 +329,7 @@ def _operators(sql: QueryEngine) -> list[AnalysisRow]:
 
 
 def _effects(sql: QueryEngine, about: _Cells, parts: Sequence[AnalysisRow]) -> list[AnalysisRow]:
-    """Each axis of each part: means over the other axes, and differences from the axis's first value."""
+    """Return of each axis of each part the means over the other axes, and differences from the axis's first value."""
     axes = [(part["name"], axis["name"], axis["values"]) for part in parts for axis in part["axes"]]
     axes = [(part, name, values) for part, name, values in axes if values is None or len(values) > 1]
     if not axes:

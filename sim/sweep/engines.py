@@ -82,7 +82,7 @@ class DuckDB:
         self._db.execute("SET preserve_insertion_order = false")
 
     def load(self, store: Store, names: Sequence[str], where: str = "true") -> None:
-        """As declared. A file is read whenever a query asks for it, and of it the columns that are asked for."""
+        """Load as declared. A file is read whenever a query asks for it, and of it the columns that are asked for."""
         has_twins = store.has_twins()
         for name in names:
             declared = store.tables[name]
@@ -107,21 +107,21 @@ class DuckDB:
             )
 
     def add(self, name: str, rows: pa.Table) -> None:
-        """As declared."""
+        """Add rows, as declared."""
         self._db.register(name, rows)
 
     def view(self, name: str, sql: str, kept: bool = False) -> None:
-        """As declared. One that is kept is a table of the temporary database."""
+        """Define as declared. One that is kept is a table of the temporary database."""
         self._db.execute(f"CREATE OR REPLACE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
 
     def rows(self, sql: str) -> list[SqlRow]:
-        """As declared."""
+        """Ask, as declared."""
         found = self._db.execute(sql)
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
     def rows_of_each(self, queries: Mapping[str, str]) -> dict[str, list[SqlRow]]:
-        """As declared: one after another, each on all cores."""
+        """Ask as declared: one after another, each on all cores."""
         return {name: self.rows(sql) for name, sql in queries.items()}
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class Spark:
             spark.sparkContext.setCheckpointDir(folder.as_uri())
 
     def load(self, store: Store, names: Sequence[str], where: str = "true") -> None:
-        """As declared, partitioned by run."""
+        """Load as declared, partitioned by run."""
         has_twins = store.has_twins()
         for name in names:
             declared = store.tables[name]
@@ -202,11 +202,11 @@ class Spark:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def add(self, name: str, rows: pa.Table) -> None:
-        """As declared."""
+        """Add rows, as declared."""
         self._spark.createDataFrame(rows).createOrReplaceTempView(name)
 
     def view(self, name: str, sql: str, kept: bool = False) -> None:
-        """As declared."""
+        """Define a view, as declared."""
         frame = self._spark.sql(sql)
         if kept and not self._keeps:
             self._kept.append(frame := frame.persist())
@@ -219,12 +219,12 @@ class Spark:
         frame.createOrReplaceTempView(name)
 
     def rows(self, sql: str) -> list[SqlRow]:
-        """As declared."""
+        """Ask, as declared."""
         found: list[SqlRow] = self._spark.sql(sql).toArrow().to_pylist()
         return found
 
     def rows_of_each(self, queries: Mapping[str, str]) -> dict[str, list[SqlRow]]:
-        """As declared: side by side, as most of the time goes into their plans."""
+        """Ask as declared: side by side, as most of the time goes into their plans."""
         with ThreadPoolExecutor(min(8, self._spark.sparkContext.defaultParallelism)) as pool:
             return dict(zip(queries, pool.map(self.rows, queries.values()), strict=True))
 
@@ -278,7 +278,7 @@ def engine_for(
 
 
 def check_engine(asked: str, master: str | None) -> None:
-    """SweepError if that engine is none, or cannot run there."""
+    """Raise SweepError if that engine is none, or cannot run there."""
     if asked not in ENGINES:
         raise SweepError(f"--engine is {asked!r}; allowed: {', '.join(ENGINES)}{suggest(asked, ENGINES)}")
     on_spark = master is not None and process_count(check_master(master)) is None

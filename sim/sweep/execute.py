@@ -225,7 +225,7 @@ def _summed_up(result: Any) -> Rows:
 
 
 def on_processes(processes: int, chunks: Sequence[C], work: Callable[[C], None], watch: Callable[[], None]) -> None:
-    """On processes of this machine. Interrupted, it begins no more chunks."""
+    """Execute on processes of this machine. Interrupted, it begins no more chunks."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(processes, len(chunks)), mp_context=context, initializer=in_worker)
     try:
@@ -259,7 +259,7 @@ def in_worker() -> None:
 
 
 def on_spark(spark: SparkSession, chunks: Sequence[C], work: Callable[[C], None], watch: Callable[[], None]) -> None:
-    """On Spark: partitions of some chunks each, and to each task its own alone. Interrupted, it cancels the job.
+    """Execute on Spark: partitions of some chunks each, to each task its own alone. Interrupted, it cancels the job.
 
     A task whose executor is lost is run again, by Spark; what it had stored is stored again under the same names, or
     is there twice, and read once.

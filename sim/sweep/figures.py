@@ -98,7 +98,7 @@ def _drawing(width: float, height: float, columns: int = 1, rows: int = 1) -> It
 
 
 def _cut(words: str, narrow: bool) -> str:
-    """As much of a label as there is room for."""
+    """Return as much of a label as there is room for."""
     most = 34 if narrow else 48
     return words if len(words) <= most else f"{words[: most - 1]}…"
 

@@ -255,7 +255,7 @@ def predict(
 
 
 def mean_of(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Each statistic's mean over the runs that have it."""
+    """Return each statistic's mean over the runs that have it."""
     names = dict.fromkeys(name for run in runs for name in run)
     return {name: fmean(run[name] for run in runs if name in run) for name in names}
 

@@ -88,7 +88,7 @@ def steadiness(runs: ResultRow) -> str:
 
 
 def verdict_line(runs: ResultRow) -> str:
-    """`0 violations in 308 runs`, and what else a reader must know about them.
+    """Return `0 violations in 308 runs`, and what else a reader must know about them.
 
     >>> verdict_line(outcome([{"status": "OK", "verdict": "holds", "violations": 0}] * 308, 308))
     '0 violations in 308 runs'

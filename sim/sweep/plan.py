@@ -90,7 +90,7 @@ class SweepPlan:
 
     @property
     def runs(self) -> list[SweepRun]:
-        """All runs, in the order of the file."""
+        """Return all runs, in the order of the file."""
         return [run for part in self.parts for run in part.runs]
 
     @property

@@ -203,7 +203,7 @@ def render(analysis: ResultRow, store: Store) -> str:
 
 
 def _drawn(analysis: ResultRow, store: Store, index: RunIndex) -> list[Drawn]:
-    """Of each part that has a checkpoint, which the answer has a sentence on: its job, typical and worst checkpoint."""
+    """Return job, typical and worst checkpoint of each part that has one; the answer has a sentence on it."""
     drawn: list[Drawn] = []
     for part in (part["name"] for part in analysis["sweep"]["parts"]):
         if found := index.checkpoints(part):
@@ -272,7 +272,7 @@ Bars = list[tuple[str, ResultRow, str]]
 
 
 def _bars(analysis: ResultRow, index: RunIndex) -> dict[str, Bars]:
-    """For each part some bars: a measured job each, or a value each of the axis that matters most."""
+    """Return some bars for each part: a measured job each, or a value each of the axis that matters most."""
     names = {(j.scenario, *sorted(j.settings.items())): j.name for j in measured.load_measured()}
     bars: dict[str, Bars] = {}
     for part in analysis["sweep"]["parts"]:
@@ -345,7 +345,7 @@ def _axis_figures(effects: Sequence[ResultRow], index: RunIndex) -> list[PageFig
 
 
 def _run_of_job(index: RunIndex) -> dict[str, str]:
-    """By measured job, a run of it."""
+    """Return a run of each measured job."""
     jobs = {job.name: job for job in measured.load_measured()}
     by_settings = {(run.scenario, words_of(run.parameters)): run for run in index.runs}
     found = {name: by_settings.get((job.scenario, words_of(job.settings))) for name, job in jobs.items()}
@@ -430,7 +430,7 @@ def _differences(effects: Iterable[ResultRow], index: RunIndex) -> PageTable:
 def _side_by_side(
     cells: Sequence[ResultRow], index: RunIndex
 ) -> list[tuple[str, list[str], list[tuple[str, list[tuple[str, str, str]]]]]]:
-    """By measured job, the run of each mode, and the rows of the comparison: a statistic, and what each mode shows."""
+    """Return by measured job the run of each mode, and the compared rows: a statistic, and what each mode shows."""
     jobs: dict[str, list[tuple[str, list[tuple[str, str, str]]]]] = {}
     runs, of_job = _run_of_job(index), {}
     names = {(job.setup, job.mode): job.name for job in measured.load_measured()}

@@ -131,7 +131,7 @@ _MOST_WAIT_S = 180.0
 
 
 def _await_worker(context: SparkContext, master: str) -> None:
-    """SweepError, and no session, if the cluster runs not one task: Spark itself would wait for ever."""
+    """Raise SweepError, and leave no session, if the cluster runs not one task: Spark itself would wait for ever."""
     with ThreadPoolExecutor(1) as pool:
         task = pool.submit(context.parallelize([0], 1).count)
         if wait([task], _MOST_WAIT_S).not_done:
@@ -148,7 +148,7 @@ _PATIENCE_S = 5.0
 
 
 def _check_reachable(master: str) -> None:
-    """SweepError if no host of a standalone master answers: Spark would try for a minute, and not say why it ended."""
+    """Raise SweepError if no host of a standalone master answers: Spark would try for a minute and not say why."""
     if not master.startswith("spark://"):
         return
     reasons = []

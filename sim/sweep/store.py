@@ -84,7 +84,7 @@ class Store:
         return store
 
     def continue_with(self, plan: SweepPlan, keeps_events: bool = False) -> None:
-        """SweepError if this directory was not begun with `plan`, with another version, or by who asked otherwise."""
+        """Raise SweepError if this directory was begun with another plan or version, or by who asked otherwise."""
         manifest = self.manifest()
         if manifest["digest"] != plan.digest:
             raise SweepError(
@@ -124,7 +124,7 @@ class Store:
         return bool(self.manifest().get("keeps_events", False))
 
     def check_events(self) -> None:
-        """SweepError if the events are not stored."""
+        """Raise SweepError if the events are not stored."""
         if not self.keeps_events:
             raise SweepError(f"{self.directory} has no events: sweep it with --events, into another directory")
 
@@ -268,7 +268,7 @@ class Store:
         return [self.located(entry["file"]) for entry in self.index().get("tables", {}).get(table, ())]
 
     def check_files(self) -> None:
-        """SweepError if a file of a chunk has not the columns of its table, before Spark reads it and says less."""
+        """Raise SweepError if a file of a chunk lacks the columns of its table, before Spark reads it and says less."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -189,7 +189,7 @@ def _after_alignment(run: ObservedJob, checkpoint: ObservedCheckpoint, begin_ms:
 
 
 def beginnings(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """From the ends of the senders' alignments to a receiver's first and last barrier, on ways without a queue.
+    """Return the times from the senders' alignments to a receiver's first and last barrier, on ways without a queue.
 
     It is work of the sender, which takes no record meanwhile: what a buffer takes besides is the channel's, and the
     synchronous part of its snapshot is done by then, and a cost of its own.
@@ -593,7 +593,7 @@ def slopes(groups: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, floa
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """By how much one of two equal subtasks' queues grew against the other's from one checkpoint to the next.
+    """The growth of one of two equal subtasks' queues against the other's, from one checkpoint to the next.
 
     Both are shares of the time between: as it is, and in units of what services that vary by as much as they last would
     make of it.

@@ -51,8 +51,8 @@ class Residual:
 
 @dataclass(frozen=True, slots=True)
 class UsualChance:
-    """By which share of their median runs of a family's figures usually differ, and as how many degrees of freedom that
-    counts beside those of a figure's own runs."""
+    """The share of their median by which runs of a family's figures usually differ, and as how many degrees of freedom
+    that counts beside those of a figure's own runs."""
 
     share: float = 0.0
     freedom: float = 0.0

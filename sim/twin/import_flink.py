@@ -192,7 +192,7 @@ def _vertex(
     is_young = not running_s or min(running_s) < OLD_ENOUGH_S
 
     def per_s(counter: str, gauge: str, unit: float = 1.0) -> float | None:
-        """By the counter over the whole life of a young job, by Flink's rate over the last minute of an older one."""
+        """Return a rate: of a young job its counter over its life, of an older one Flink's over the last minute."""
         counted = number(seen, "metrics", counter)
         if is_young and counted is not None and running_s:
             return counted / sum(running_s) / unit

@@ -98,7 +98,9 @@ def _cell(streams: str, barrier: str, rows: list[ResultRow], runs: Mapping[str, 
 
 
 def _over_seeds(seeds: Iterable[int], values: Iterable[float | None], most: float) -> dict[str, Any]:
-    """Mean and interval over seeds, of values up to `most`: runs of one seed have the same streams and count as one."""
+    """Return mean and interval over seeds, of values up to `most`: runs of one seed count as one, as their streams are
+    the same.
+    """
     by_seed: dict[int, list[float]] = {}
     for seed, value in zip(seeds, values, strict=True):
         if value is not None:

@@ -108,7 +108,7 @@ def _batches(runs: pa.Table) -> Iterator[tuple[int, str]]:
 
 
 def _judge(sql: QueryEngine, store: Store, where: str) -> dict[str, dict[str, JudgedRow]]:
-    """By invariant, what breaks it in each run: how many violations, and the first."""
+    """Return by invariant what breaks it in each run: how many violations, and the first."""
     sql.load(store, ASKED, where)
     _are_whole(sql, store)
     for name, view in VIEWS.items():
@@ -129,7 +129,7 @@ WHERE place = 1
 
 
 def _are_whole(sql: QueryEngine, store: Store) -> None:
-    """SweepError if a run has not as many events as its journal had entries."""
+    """Raise SweepError if a run has not as many events as its journal had entries."""
     lacking = sql.rows("""
         SELECT run_id, journal_entries, coalesce(found, 0) AS found
         FROM runs LEFT JOIN (SELECT run_id, count(*) AS found FROM events GROUP BY run_id) AS counts USING (run_id)
