@@ -15,7 +15,7 @@ _DIGEST_BYTES = 8
 
 
 def silent(verb: str, index: int, subject: object) -> None:
-    """A `tell` that does nothing."""
+    """Ignore the call: a `tell` that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ TellSignal = Callable[[str, Carrier | None, int, object], None]
 
 
 def silent(verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
-    """A `tell` that does nothing."""
+    """Ignore the call: a `tell` that does nothing."""
 
 
 class Outlets:

@@ -208,7 +208,7 @@ class JoinInputs:
         return iter(self.all)
 
     def enter_epoch(self, stream_id: int, epoch: int) -> bool:
-        """A frame of an input is of an epoch other than the known one; False if that is an older one (rule 31)."""
+        """Enter the epoch of a frame that is not the known one; return False if it is an older one (rule 31)."""
         check_range("epoch", epoch, 0, NULL_U64 - 1)
         inputs = self.of_stream[stream_id]
         known = inputs[0].epoch
@@ -220,7 +220,7 @@ class JoinInputs:
         return True
 
     def epoch_of(self, stream_id: int) -> int | None:
-        """The epoch that an input is in; None if nothing of it is known, or it is no input."""
+        """Return the epoch that an input is in; None if nothing of it is known, or it is no input."""
         inputs = self.of_stream.get(stream_id)
         return inputs[0].epoch if inputs else None
 

@@ -68,7 +68,7 @@ class SlotRing:
         self._newest: Frame | None = None  # of the frames written, the highest number of the newest epoch
 
     def begin(self, frame: Frame) -> None:
-        """The writer begins to write `frame`: what lay in its slot is gone."""
+        """Begin to write `frame` into its slot: what lay there is gone."""
         place = frame.seq % self.slots
         self._frames[place] = frame
         self._counters[place] += 1 + self._counters[place] % 2

@@ -47,7 +47,7 @@ class SequenceJoinBarrier(JoinBarrier):
         super().__init__(config, SequenceMergeMapAnnounce, inputs_of)
 
     def observe(self, stream_id: int, epoch: int, seq: int, now_ns: int) -> Observed:
-        """A frame descriptor of a stream has come: `epoch` is the stream's own.
+        """Observe a frame descriptor of a stream: `epoch` is the stream's own.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class SequenceJoinBarrier(JoinBarrier):
         return _TAKEN
 
     def process(self, stream_id: int, epoch: int, seq: int) -> Observed:
-        """A stage before the join has processed a stream up to `seq`; it gates if the configuration says so."""
+        """Note that a stage before the join has processed a stream up to `seq`; that gates if so configured."""
         return self.note_processed(self.inputs.by_number.get(stream_id), epoch, seq)
 
     def after_overrun(self, slots: Mapping[int, int], need_all: bool = True, margin: int = 0) -> int:

@@ -254,7 +254,7 @@ class JoinStage:
         return self.attempt
 
     def finish(self, found: Sequence[Frame | Miss], now_ns: int) -> Joined | Skipped:
-        """Return what the reads of the attempt have found, in their order; what becomes of the output.
+        """Take what the reads of the attempt have found, in their order; return what becomes of the output.
 
         Raises
         ------

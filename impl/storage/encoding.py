@@ -168,7 +168,7 @@ class _ByteReader:
         return DamagedError(self.name, f"{found} at byte {self.at}", expected)
 
     def past(self, size: int) -> int:
-        """Return where the next `size` bytes end: they are there."""
+        """Return where the next `size` bytes end; raise if they are not all there."""
         end = self.at + size
         if end > len(self.data):
             raise self.damaged(f"{size} bytes announced", f"the {len(self.data) - self.at} that are left")

@@ -21,7 +21,7 @@ class Writing(Protocol):
         """Add bytes; they may be lost, in part and in any order, until `flush`."""
 
     def flush(self) -> None:
-        """Return when all that was written is durable; the file's name may not be."""
+        """Make all that was written durable before it returns; the file's name may not be."""
 
     def close(self) -> None:
         """Close the file."""
@@ -51,7 +51,7 @@ class Files(Protocol):
         """Make a folder in one that is there."""
 
     def flush_folder(self, path: str) -> None:
-        """Return when the names in a folder are durable."""
+        """Make the names in a folder durable before it returns."""
 
     def create(self, path: str) -> Writing:
         """Create an empty file, in place of one that may exist."""

@@ -43,7 +43,7 @@ class Medium(Protocol):
         """Return the ids that have a folder, and whether a manifest is in it; None if the medium does not answer."""
 
     def settle(self, checkpoint_id: int) -> None:
-        """Return when it is durable that the manifest is there."""
+        """Make it durable, before it returns, that the manifest is there."""
 
     def read(self, checkpoint_id: int, path: str, most: int) -> bytes:
         """Return the first `most` bytes of a file."""

@@ -93,7 +93,7 @@ class InFlight:
 
     @property
     def size_bytes(self) -> int:
-        """Return what the events have together."""
+        """Return how many bytes the events have together."""
         return sum(map(len, self.events))
 
 
@@ -202,7 +202,7 @@ class StoredSnapshot:
 
     @property
     def size_bytes(self) -> int:
-        """Return what the files have together."""
+        """Return how many bytes the files have together."""
         return self.state.size_bytes + sum(entry.file.size_bytes for entry in self.in_flight)
 
 
@@ -243,7 +243,7 @@ class Manifest:
 
     @property
     def size_bytes(self) -> int:
-        """Return what the files have together, without the manifest."""
+        """Return how many bytes the files have together, without the manifest."""
         return sum(part.size_bytes for part in self.parts)
 
     @property
