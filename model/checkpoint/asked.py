@@ -118,7 +118,7 @@ def needs(scope: Scope) -> list[str]:
 
 
 def shows(scope: Scope) -> list[str]:
-    """The permitted differences that a scope does not permit. (A table is compared up to where one begins.)"""
+    """Return the permitted differences that a scope does not permit. (A table is compared up to where one begins.)"""
     found = {
         "leaves_in_channel": isinstance(scope, RunScope)
         or (isinstance(scope, ScriptedScope) and " buffer " in scope.text),

@@ -187,7 +187,7 @@ class Component:
         return captured, self.model.capture()
 
     def _drift(self, captured: Hashable) -> str:
-        """The first field that a machine which is restored to `captured` has otherwise."""
+        """Return the first field that a machine which is restored to `captured` has otherwise."""
         times = self._compared[captured] = self._compared.get(captured, 0) + 1
         if times > _MOST_COMPARED:
             return ""

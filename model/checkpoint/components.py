@@ -126,7 +126,7 @@ class Components:
     def make_sink(
         self, name: str, operator: Operator, its: AlignerSettings, writer: SinkWriter | None, tell: Tell
     ) -> OperatorTask:
-        """A task that ends a dataflow, and writes to the external system."""
+        """Return a task that ends a dataflow, and writes to the external system."""
         return self._with_gate(self.sink(name, operator, self.aligner(*its), tell, writer), its)
 
     def _with_gate(self, task: OperatorTask, its: AlignerSettings) -> OperatorTask:

@@ -199,7 +199,7 @@ class CoordinatorReference(Reference):
     # Reports: what is about nothing under way, or came before, is ignored.
 
     def acknowledge(self, task: str, n: int) -> None:
-        """A part has come."""
+        """Take the part of a task."""
         if n not in self.began or task not in self.missing[n]:
             self.lines.append(f"ignored {task} {n}")
         else:
@@ -208,7 +208,7 @@ class CoordinatorReference(Reference):
             self._look()
 
     def nobody(self) -> tuple[str, ...]:
-        """A report of a task that the job does not have."""
+        """Refuse each report of a task that the job does not have."""
         return ("UnknownTaskError",) * 4
 
     def decline(self, task: str, n: int, reason: str) -> None:
@@ -219,7 +219,7 @@ class CoordinatorReference(Reference):
             self._abort(n, reason)
 
     def finished(self, task: str, last: int) -> None:
-        """A task has ended: its final snapshot stands for every part of it behind `last` (rule 13, FLIP-147)."""
+        """Note that a task ends: its final snapshot stands for every part of it behind `last` (rule 13, FLIP-147)."""
         self._finished(task, last, f"end behind {last}")
 
     def ended(self, task: str) -> None:
@@ -327,12 +327,12 @@ class CoordinatorReference(Reference):
     # Failover.
 
     def suspend(self) -> None:
-        """The job fails: what is under way is aborted, and nobody counts it."""
+        """Abort what is under way, as the job fails: nobody counts that."""
         self.running = False
         self._drop(self.next_id, "job failed")
 
     def resume(self, n: int, *finished: str) -> None:
-        """The job goes on from checkpoint `n`, in which these tasks had finished."""
+        """Let the job go on from checkpoint `n`, in which these tasks had finished."""
         if self.began:
             raise RefusedError("UnsettledError")
         self.running, self.failures, self.completed = True, 0, n
@@ -348,11 +348,11 @@ class CoordinatorReference(Reference):
         self.scheduled = False
 
     def wait(self) -> None:
-        """The clock goes on, and nobody says so."""
+        """Let the clock go on, without a word to the coordinator."""
         self.now += 1
 
     def on_time(self) -> None:
-        """The driver says what time it is: what is too late is aborted, and what is due is begun."""
+        """Take the time from the driver: abort what is too late, and begin what is due."""
         for n, began_ns in list(self.began.items()):
             if n in self.began and n != self.writing and self.now_ns - began_ns >= self.job.config.timeout_ns:
                 self._abort(n, "expired")
@@ -362,8 +362,8 @@ class CoordinatorReference(Reference):
         self._look()
 
     def _due(self) -> int | None:
-        """Return when the clock begins the next one: an interval behind the last, and a pause behind the last that
-        ended."""
+        """Return when the clock begins the next checkpoint: an interval behind the last, and a pause behind the last
+        that ended."""
         config = self.job.config
         if config.interval_ns is None or not self.scheduled:
             return None

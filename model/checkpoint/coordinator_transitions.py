@@ -54,7 +54,7 @@ class CoordinatorMonitor(NamedTuple):
     acknowledged: frozenset[tuple[int, str]] = frozenset()
 
     def acknowledged_by(self, checkpoint_id: int) -> frozenset[str]:
-        """The tasks whose part of a checkpoint has come."""
+        """Return the tasks whose part of a checkpoint has come."""
         return frozenset(task for number, task in self.acknowledged if number == checkpoint_id)
 
 
@@ -130,15 +130,15 @@ class CoordinatorTransitions:
         return self._decide[cell, checkpoint_id]
 
     def hear(self, cell: int, task: str, report: object) -> Decision | None:
-        """Return what `task` reported has come."""
+        """Return what the coordinator decides when the report of `task` comes."""
         return self._decide[cell, (task, report) if type(report) is Finished else report]
 
     def published(self, cell: int) -> Decision | None:
-        """The manifest is written."""
+        """Return what it decides when the manifest is written."""
         return self._decide[cell, "published"]
 
     def suspend(self, cell: int) -> Decision | None:
-        """The job has failed."""
+        """Return what it decides when the job has failed."""
         return self._decide[cell, "suspend"]
 
     def parts(self, cell: int) -> tuple[Acknowledge, ...]:
@@ -147,7 +147,7 @@ class CoordinatorTransitions:
         return self.coordinator.pending[self.publishing[cell]].sorted_parts()
 
     def lost(self, cell: int) -> int:
-        """The coordinator is gone, and what only it knew; another one begins above every id that was ever begun."""
+        """Lose the coordinator, and what only it knew; another one begins above every id that was ever begun."""
         monitor = self.monitors[cell]
         ended = monitor.ended | frozenset(self.outstanding[cell])
         self.coordinator = self._make(monitor.triggered + 1)
@@ -156,7 +156,7 @@ class CoordinatorTransitions:
     def resume(
         self, cell: int, checkpoint_id: int, finished: Mapping[str, Acknowledge], again: int, forgets: bool
     ) -> int:
-        """The job has been restored, and `again` checkpoints are to come, newer ones than any before.
+        """Let the job go on, restored: `again` checkpoints are to come, newer ones than any before.
 
         With `forgets`, which of those before was completed last is forgotten, but for the restored one.
         """
@@ -208,7 +208,7 @@ class CoordinatorTransitions:
         return None if refused else self._carried_out(monitor, what, note, actions)
 
     def _published(self, actions: tuple[CoordinatorAction, ...]) -> tuple[CoordinatorAction, ...]:
-        """Return where nothing is ever restored, a manifest is written at once."""
+        """Write each manifest at once, where nothing is ever restored; return the actions that remain."""
         carried_out: list[CoordinatorAction] = []
         for action in actions:
             if type(action) is Publish:

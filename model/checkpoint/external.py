@@ -74,7 +74,7 @@ class Driven(Protocol):
         """Abort the current checkpoint if its deadline has passed at this time. The answer is ignored."""
 
     def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> object:
-        """The deadline of this checkpoint counts from there (rule 11); if that is never called, from its first barrier.
+        """Count the deadline of this checkpoint from there (rule 11); if never called, from its first barrier.
 
         Of a checkpoint that is done with, it is no news. What it answers is not looked at.
         """
@@ -173,7 +173,7 @@ class PullAligner(Driven, Protocol):
         """
 
     def take(self, input_id: int, message: StreamMessage, now_ns: int) -> object:
-        """The next message of the input that was chosen. What it answers is not looked at."""
+        """Take the next message of the input that was chosen. What it answers is not looked at."""
 
 
 class UnalignedAligner(Aligner, Protocol):
@@ -219,7 +219,7 @@ class UnalignedAligner(Aligner, Protocol):
         16)."""
 
     def note_output(self, size_bytes: int) -> object:
-        """The barrier has passed so much on the way out, which counts against the limit of what is recorded (rule 18).
+        """Count what the barrier has passed on the way out against the limit of what is recorded (rule 18).
 
         This may come during ``forward``. What it answers is not looked at.
         """
@@ -415,7 +415,7 @@ class ExternalGate:
 
     @property
     def aligner(self) -> ExternalGate:
-        """Return what is asked of an aligner is asked here."""
+        """The gate itself: it answers what an aligner is asked."""
         return self
 
     def _looked_at(self, what: str, answer: object, *kinds: type) -> Any:

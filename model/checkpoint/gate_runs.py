@@ -114,7 +114,7 @@ class RunScope(NamedScope):
         )
 
     def _drawn(self, chance: random.Random) -> tuple[RecoveredStart, list[GateMove | Drain]]:
-        """A run that the table can make."""
+        """Return a run that the table can make, drawn by `chance`."""
         start = chance.choice((NEW, NEW, (3, ()), (2, (chance.randrange(self.rules.num_inputs),))))
         gate = self.gate(start)
         moves, now_ns = list[GateMove | Drain](), 0
@@ -190,7 +190,7 @@ class Drain:
         return gate, gone
 
     def made(self, machine: Implementation) -> list[tuple[int, Event]]:
-        """Return what the machine says that goes."""
+        """Drain the machine; return the events that go, each with its input."""
         if not self.as_runs:
             return machine.aligner.drained()
         return [(i, event) for i, queue in machine.aligner.drain_runs() for event in queue if type(event) is Event]
@@ -353,7 +353,7 @@ def asks(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def _miscounted(counted: _Counts, gate: GateState, machine: Implementation, now_ns: int) -> str | None:
-    """Return what the machine answers otherwise that only `impl` is asked."""
+    """Return what the machine answers otherwise than counted, of the questions that only `impl` is asked."""
     aligner, limits, metrics = machine.aligner, gate.rules, machine.aligner.metrics()
     events = sum(type(message) is Event for messages in gate.buffered for message in messages)
     expires_ns, triggered_ns = gate.expires_ns(), gate.triggered_ns()

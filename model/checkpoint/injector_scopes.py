@@ -54,7 +54,7 @@ class InjectorReference(Reference):
         return (f"{self.emitted} emitted, next request at {at_ns}",)
 
     def inject(self, n: int, epoch: int, is_flagged: bool) -> tuple[str, ...]:
-        """A command is left; ids and epochs strictly increase, and the very same once more is a duplicate."""
+        """Leave a command; ids and epochs strictly increase, and the very same once more is a duplicate."""
         command, newest = (n, epoch, is_flagged), self.newest
         if not 1 <= n <= HIGHEST_ID:
             return ("CheckpointIdError",)
@@ -73,7 +73,7 @@ class InjectorReference(Reference):
         return ("accepted ()" if replaced is None else f"replaced {(replaced[0],)}",)
 
     def poll(self) -> tuple[str, ...]:
-        """Return what waits is claimed, once, and begins the interval anew."""
+        """Claim the command that waits, once; the interval counts from then."""
         command, self.waiting = self.waiting, None
         if command is None:
             return ("no barrier",)
@@ -89,7 +89,7 @@ class InjectorReference(Reference):
         return (f"request of a at {self.now_ns}",)
 
     def wait(self) -> tuple[str, ...]:
-        """The clock goes on."""
+        """Let the clock go on."""
         self.now_ns += 1
         return (str(self.now_ns),)
 

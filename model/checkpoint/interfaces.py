@@ -76,13 +76,13 @@ class Coordinator(Capturable, Protocol):
         """Take the report that the manifest is durable."""
 
     def suspend(self, now_ns: int, reason: Reason) -> Iterable[CoordinatorAction]:
-        """The job has failed: nothing is triggered until `resume`.
+        """Note that the job has failed: nothing is triggered until `resume`.
 
         What is pending is aborted, but for a checkpoint whose manifest is being written: `published` may still come.
         """
 
     def resume(self, checkpoint_id: int, now_ns: int, finished: Mapping[str, Acknowledge]) -> object:
-        """The job was restored from that checkpoint, 0 being the beginning; some tasks as finished, with final
+        """Go on with the job, restored from that checkpoint, 0 being the beginning; some tasks as finished, with final
         snapshots.
 
         The answer is not looked at. A coordinator that was lost itself is made anew, and gets this first.
@@ -145,7 +145,7 @@ class TwoPhaseWriter(Capturable, Protocol):
         """Commit all that the checkpoint covers, which is complete."""
 
     def abort(self, checkpoint_id: int) -> object:
-        """The coordinator has aborted a checkpoint, which rolls nothing back: the next complete one covers it."""
+        """Note that the coordinator has aborted a checkpoint; roll nothing back: the next complete one covers it."""
 
     def recover(self, prepared: Sequence[str], checkpoint_id: int) -> object:
         """Commit what the restored part holds, and roll back all else of this sink; 0 is the beginning.
@@ -273,10 +273,10 @@ class Source(Capturable, Protocol):
         """
 
     def abort(self, checkpoint_id: int) -> object:
-        """The coordinator has aborted a checkpoint: if its barrier is still to come, send the cancel marker."""
+        """Abort a checkpoint, as the coordinator has: if its barrier is still to come, send the cancel marker."""
 
     def finish(self) -> object:
-        """The log ends here: send the end."""
+        """Send the end: the log ends here."""
 
     def position(self) -> int:
         """Return the position of the next record."""

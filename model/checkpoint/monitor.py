@@ -297,7 +297,7 @@ class TaskMonitor(TaskWatch):
         self._taken, self._ahead = (index, message), ahead
 
     def restored_in_flight(self) -> None:
-        """It has not left after all."""
+        """Note that what was taken has not left its channel after all."""
         self._taken = None
 
     def passed(self, messages: Sequence[StreamMessage]) -> None:
@@ -311,7 +311,7 @@ class TaskMonitor(TaskWatch):
             note(self, index, subject, task)
 
     def moved(self, is_sending: bool) -> None:
-        """The move is over, but for what is sent, if anything is: what was taken has come to something."""
+        """Judge the move, which is over but for what is sent, if anything is: what was taken has come to something."""
         taken = () if self._taken is None else (self._taken,)
         for index, message in (*taken, *self._passed_over):
             if not equations.has_no_effect(message, self.aborted):
@@ -333,7 +333,7 @@ class TaskMonitor(TaskWatch):
             self._nothing_waits()
 
     def _nothing_waits(self) -> None:
-        """The outbox is empty: what is sent next is the effect of something that is yet to come.
+        """Note that the outbox is empty: what is sent next is the effect of something that is yet to come.
 
         Not so if the task keeps back what its operator gave, or the watermark that it has reached.
         """
@@ -377,7 +377,7 @@ class TaskMonitor(TaskWatch):
             self._nothing_waits()
 
     def settle(self, checkpoint_id: int, completed: bool, is_idle: bool) -> None:
-        """The coordinator has ended a checkpoint: it is not asked about again. `is_idle`: the outbox is empty."""
+        """Forget a checkpoint that the coordinator has ended: it is not asked about. `is_idle`: the outbox is empty."""
         if completed and self._guarantee == "exactly_once":
             cut = self._cut(checkpoint_id)
             covered = sum(self.applied if cut is None else cut.applied)
@@ -398,7 +398,7 @@ class TaskMonitor(TaskWatch):
             self.most_made = 0
 
     def finish(self) -> None:
-        """A source has nothing more to do."""
+        """Note that a source has nothing more to do."""
         self.finished = True
 
     # What a failure leaves, and what comes back.
@@ -427,7 +427,7 @@ class TaskMonitor(TaskWatch):
         )
 
     def die(self, start: tuple[object, ...]) -> None:
-        """The task is gone; what is visible in the external system stays."""
+        """Forget the task, which is gone; what is visible in the external system stays."""
         shown, rows = sum(self.applied) - len(self.unseen), self.visible_rows
         most_made = max(self.most_made, self.made) if self._must_repeat else 0
         self.restore(start)
@@ -436,7 +436,7 @@ class TaskMonitor(TaskWatch):
         self.covered = shown if self._guarantee != "idempotent" else 0  # until the restore: how many are visible
 
     def go_back(self, past: Past) -> None:
-        """A new task is restored to a cut."""
+        """Go back to a cut, as a new task is restored to it."""
         shown, covered = self.covered, sum(past.applied)
         if self._guarantee == "exactly_once" and not equations.shown_in_turn(range(shown), range(covered)):
             self.breaks("REC", f"{self.name} has shown {shown} events, and goes back to {covered}")
@@ -452,14 +452,14 @@ class TaskMonitor(TaskWatch):
             self.unseen = past.unseen[shown - (covered - len(past.unseen)) :]
 
     def came_back(self, its_digest: str) -> None:
-        """It has been restored, it says to the state `its_digest`, and all that its checkpoint covers is visible."""
+        """Judge a restored task: `its_digest` is that of its cut, and all that its checkpoint covers is visible."""
         if digest(self.state if self.inputs else self.made + 1) != its_digest:
             self.breaks("REC", f"the state of {self.name} is not that of its cut")
         if not self._has_shown(sum(self.applied)):
             self.breaks("REC", f"{self.unseen[0]} is not visible at {self.name}, and its checkpoint was restored")
 
     def announced(self, checkpoint_id: int) -> None:
-        """The sink is notified that a checkpoint is complete: all that it covers is visible."""
+        """Judge a sink that is notified that a checkpoint is complete: all that it covers is visible."""
         for number, covered in self.due:
             if number == checkpoint_id and not self._has_shown(covered):
                 self.breaks("REC", f"checkpoint {checkpoint_id} was announced to {self.name}, and not all is visible")
@@ -595,7 +595,7 @@ class TaskMonitor(TaskWatch):
             self._owes(event)
 
     def _owes(self, message: Event | Watermark) -> None:
-        """A watermark goes out on every output; an event on each edge, once, or on each channel of it."""
+        """Owe a watermark to every output; an event to each edge, once, or to each channel of it."""
         owed = []
         for (exchange, outputs), due in zip(self._groups, self.owed, strict=True):
             once = type(message) is Event and exchange != "broadcast"
@@ -604,7 +604,7 @@ class TaskMonitor(TaskWatch):
         self.owed = tuple(owed)
 
     def _pays(self, output: int, message: Event | Watermark) -> None:
-        """It is sent what was to be sent next on this output: an edge keeps the order of what its task gives."""
+        """Judge a message sent on this output, where it is next: an edge keeps the order of what its task gives."""
         edge = next(at for at, (_, outputs) in enumerate(self._groups) if output in outputs)
         owed = self.owed[edge]
         place = next((at for at, due in enumerate(owed) if output in due.outputs), None)
@@ -617,7 +617,7 @@ class TaskMonitor(TaskWatch):
             self.owed = put(self.owed, edge, (*owed[:place], *owed[place + 1 :]))
 
     def unsent(self) -> StreamMessage | None:
-        """The first of what was to be sent and is not."""
+        """Return the first of what was to be sent and is not."""
         return next((due.message for owed in self.owed for due in owed), None)
 
     def _buffer(self, index: int, message: StreamMessage, task: Sender) -> None:
@@ -669,7 +669,7 @@ class TaskMonitor(TaskWatch):
         self.cuts = (*self.cuts, (checkpoint_id, cut))
 
     def _capture(self, index: int, subject: tuple[int, Event], task: Sender) -> None:
-        """The next event of the channel that is behind the cut and not recorded yet."""
+        """Record the next event of the channel that is behind the cut and not recorded yet."""
         checkpoint_id, event = subject
         cut = self._records_for(checkpoint_id, event)
         if cut is None:
@@ -707,7 +707,7 @@ class TaskMonitor(TaskWatch):
         self._passed_out[output][1].append(event)
 
     def _records_for(self, checkpoint_id: int, event: Event) -> TaskCut | None:
-        """The cut that `event` is recorded for; None if the checkpoint has ended."""
+        """Return the cut that `event` is recorded for; None if the checkpoint has ended."""
         cut = self._cut(checkpoint_id)
         if cut is None and checkpoint_id == self.done:
             self.breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
@@ -734,7 +734,7 @@ class TaskMonitor(TaskWatch):
         self.aborts(checkpoint_id)
 
     def begins(self, checkpoint_id: int) -> None:
-        """A checkpoint has come to the task; what has ended is not asked about again."""
+        """Note that a checkpoint has come to the task; nobody asks about one that has ended."""
         if checkpoint_id not in self.settled:
             super().begins(checkpoint_id)
 
@@ -758,13 +758,13 @@ class TaskMonitor(TaskWatch):
         self._let_go(index, message)
 
     def _let_go(self, index: int, message: StreamMessage) -> None:
-        """It waits no more, nor does what `model.spec.history.let_go` passes over."""
+        """Let a message go that waited, and what `model.spec.history.let_go` passes over."""
         waiting: deque[Any] = deque(self.waiting[index])
         self._passed_over += [(index, gone) for gone in let_go(waiting, message) if gone != message]
         self.waiting = put(self.waiting, index, tuple(waiting))
 
     def _barrier(self, index: int, checkpoint_id: int) -> CheckpointBarrier | None:
-        """The barrier of a checkpoint that was taken, now or before, and had no effect so far."""
+        """Return the barrier of a checkpoint that was taken, now or before, and had no effect so far."""
         taken = () if self._taken is None or self._taken[0] != index else (self._taken[1],)
         for each in (*taken, *self.waiting[index]):
             if type(each) is CheckpointBarrier and each.checkpoint_id == checkpoint_id:

@@ -77,7 +77,7 @@ from barrierlab.model.checkpoint.world import Move, World, WorldState
 
 
 def plans(bounds: Bounds) -> Iterator[Bounds]:
-    """The bounds that together come to the same as one in which something may be aborted at any time.
+    """Yield the bounds that together come to the same as one in which something may be aborted at any time.
 
     A checkpoint may be aborted as soon as it is triggered, and with it all that are older; or, if an older one is to
     complete first, as soon as that has. A task's deadline that passes aborts its checkpoint everywhere, which no task

@@ -141,7 +141,7 @@ class RecoveryReference(Reference):
         ]
 
     def recover(self, n: int) -> tuple[str, ...]:
-        """A complete checkpoint is restored."""
+        """Restore a complete checkpoint."""
         parts = {part.task: part for part in CHECKPOINTS[n]}
         lines = [
             f"{task}: {part.image!r}, at {part.position}, watermark {part.watermark_ms}, ended {part.ended}, "
@@ -160,15 +160,15 @@ class RecoveryReference(Reference):
         return "checkpoint 7", *lines
 
     def recover_odd(self, what: str) -> tuple[str, ...]:
-        """Return what is no checkpoint of this job is not restored."""
+        """Refuse to restore what is no checkpoint of this job."""
         return ("DamagedError" if what == "no encoding" else "RestoreError",)
 
     def store_odd(self, what: str) -> tuple[str, ...]:
-        """Return what could not be restored is not stored."""
+        """Refuse to store what could not be restored."""
         return ("LimitError",)
 
     def wire_odd(self, what: str) -> tuple[str, ...]:
-        """A channel has two ends."""
+        """Refuse a channel that has not two ends."""
         return ("LimitError",)
 
     def begin(self) -> tuple[str, ...]:

@@ -206,7 +206,7 @@ class GateMachine:
         return known
 
     def made(self, move: GateMove) -> Effects:
-        """Return what the machine does."""
+        """Make the move with the machine; return what it does."""
         self.port.effects, self.port.answer = [], move.answer
         gate, stimulus = self.gate, move.stimulus
         took, self.answer = True, None
@@ -233,7 +233,7 @@ class GateMachine:
         return tuple(self.port.effects)
 
     def misanswered(self, move: GateMove, effects: Effects) -> str | None:
-        """Return whether the machine says of the move that it did something though it did not, or the other way about.
+        """Return a line if the machine answers that it did something and did not, or the other way about; else None.
 
         A drain, an abort and a deadline say so: what the table does then is never silent.
         """
@@ -339,7 +339,7 @@ def plain(barrier: CheckpointBarrier) -> CheckpointBarrier:
 
 
 def without_counters(capture: Hashable) -> Hashable:
-    """A capture of a gate without what only counts, and what nobody looks at before it is written again."""
+    """Return a capture of a gate without what only counts, and what nobody looks at before it is written again."""
     assert isinstance(capture, tuple)
     blocking, whole = capture
     if not isinstance(whole[0], tuple):

@@ -161,12 +161,12 @@ class Tally:
         return (event,)
 
     def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
-        """The counts so far, if it emits."""
+        """Return the counts so far, if it emits."""
         self.watermark_ms = timestamp_ms
         return self._made(timestamp_ms)
 
     def on_end(self, input_id: int) -> Iterable[Event]:
-        """The counts so far, if it emits."""
+        """Return the counts so far, if it emits."""
         return self._made(self.watermark_ms or 0)
 
     def _made(self, timestamp_ms: int) -> Iterable[Event]:

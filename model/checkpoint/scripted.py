@@ -49,7 +49,7 @@ def cases(mode: str | None = None) -> dict[str, str]:
 
 
 def mode_of(text: str, name: str = "scripted case") -> str:
-    """The protocol that a scripted case is about."""
+    """Return the protocol that a scripted case is about."""
     return bounds_of_case(text, name).mode
 
 
@@ -218,7 +218,7 @@ class _Run:
         return self._made(possible[found[0]])
 
     def _possible(self) -> list[Move]:
-        """Return when nothing goes on any more, the sources may end."""
+        """Return the moves that are possible; when nothing goes on any more, the sources may end."""
         moves = self.world.moves(self.state)
         return moves if self.world.enabled_fair_moves(self.state) else [*moves, *self.world.close_sources(self.state)]
 

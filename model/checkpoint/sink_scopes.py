@@ -92,7 +92,7 @@ class SinkReference(Reference):
     # What a task does.
 
     def write(self, sink: str, sequence: int, payload: int) -> None:
-        """An event has taken effect at the sink."""
+        """Let an event take effect at the sink."""
         row, self.written = (sequence, payload), self.written + 1
         if self.outside.guarantee == "exactly_once":
             self.open[sink] += (row,)
@@ -106,13 +106,13 @@ class SinkReference(Reference):
             self.lines.append(f"upsert {_named(row)}")
 
     def prepare(self, sink: str, n: int) -> None:
-        """The sink takes its part of a checkpoint: what is open is kept outside, and seen by nobody."""
+        """Take the sink's part of a checkpoint: what is open is kept outside, and seen by nobody."""
         self.next_id, self.newest[sink] = n + 1, n
         self._prepare(sink, f"{sink}-{n}", n)
         self.parts[sink, n] = tuple(name for name, _ in self.prepared[sink])
 
     def prepare_last(self, sink: str) -> None:
-        """The sink ends: what is open is covered by all checkpoints behind its last one."""
+        """End the sink: what is open is covered by all checkpoints behind its last one."""
         self.is_over[sink] = True
         ever = sum(whose == sink for whose, _, _ in self.transactions.values())
         self._prepare(sink, f"{sink}-final-{ever + 1}", self.newest[sink] + 1)
@@ -127,14 +127,14 @@ class SinkReference(Reference):
     # What becomes of it.
 
     def complete(self, sink: str, n: int) -> None:
-        """A checkpoint is complete: what it covers is committed, oldest first."""
+        """Complete a checkpoint: commit what it covers, oldest first."""
         due = [name for name, committed_from in self.prepared[sink] if committed_from <= n]
         self.prepared[sink] = tuple(each for each in self.prepared[sink] if each[1] > n)
         for name in due:
             self._commit(name)
 
     def recover(self, sink: str, n: int) -> None:
-        """The sink is made anew from its part of a checkpoint: that is committed, all else of it is rolled back."""
+        """Recover the sink from its part of a checkpoint: commit that, and roll back all else of it."""
         keeps = self.parts[sink, n]
         self.open[sink], self.prepared[sink], self.newest[sink], self.is_over[sink] = (), (), n, False
         for name in keeps:
@@ -154,7 +154,7 @@ class SinkReference(Reference):
         self.lines.append(f"commit {name} {_listed(rows if state == 'prepared' else ())}")
 
     def commit(self, name: str) -> tuple[str, ...]:
-        """The external system is asked for one again; only what is prepared becomes visible, and once."""
+        """Commit a transaction, maybe once more; only what is prepared becomes visible, and once."""
         sink, state, rows = self.transactions.get(name, ("", "unknown", ()))
         if state in ("unknown", "rolled back"):
             raise RefusedError("TransactionError")
@@ -163,11 +163,11 @@ class SinkReference(Reference):
         return (f"became visible: {_listed(rows)}",)
 
     def keep_all(self, sink: str) -> tuple[str, ...]:
-        """Return what is to be kept is not rolled back, prepared or not."""
+        """Roll back nothing: all is to be kept, prepared or not."""
         return ("rolled back nothing",)
 
     def prepare_again(self, sink: str, name: str) -> None:
-        """The same once more is the same, as long as it is prepared."""
+        """Prepare a transaction once more, which changes nothing; refuse it if it is prepared no longer."""
         if self.transactions[name][1] != "prepared":
             raise RefusedError("TransactionError")
 
@@ -221,7 +221,7 @@ class SinkMachine(Under):
         return (self.ledger, *self.writers.values())
 
     def capture(self) -> Hashable:
-        """Return what they give of themselves, and the parts that are stored."""
+        """Return what ledger and writers capture, and the parts that are stored."""
         writers = tuple(writer.capture() for writer in self.writers.values())
         return self.ledger.capture(), writers, tuple(self.stored.items())
 

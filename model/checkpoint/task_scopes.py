@@ -181,7 +181,7 @@ class TaskReference(Reference):
             yield stimulus("recover")
 
     def _late(self, output: int) -> tuple[int, ...]:
-        """The barriers that may be ordered to go ahead: their parts are not taken, and no channel has them flagged."""
+        """Return the barriers that may be ordered to go ahead: not flagged in a channel, and their parts not taken."""
         if self.recording is not None or output in self.closed:
             return ()
         waiting = [message for to, message in self.outbox if to == output and type(message) is CheckpointBarrier]
@@ -237,7 +237,7 @@ class TaskReference(Reference):
         self.channels = (*self.channels[:output], queue, *self.channels[output + 1 :])
 
     def hurry(self, output: int, n: int) -> tuple[str, ...]:
-        """An aligned barrier goes ahead, out of the outbox or within its channel (FLINK-27251).
+        """Send an aligned barrier ahead, out of the outbox or within its channel (FLINK-27251).
 
         In the outbox it passes none that is still wanted: that would cost the older checkpoint (rule 6).
         """
@@ -348,7 +348,7 @@ class TaskReference(Reference):
     # A task with two inputs.
 
     def event(self, index: int) -> None:
-        """An event takes effect; behind the cut, on an input whose barrier is to come, it is in flight, too."""
+        """Let an event take effect; behind the cut, on an input whose barrier is to come, it is in flight, too."""
         counts, mark, made = self.operator
         event = _event("xy"[index], counts[index] + 1)
         if self.recording is not None and index == 1:
@@ -359,7 +359,7 @@ class TaskReference(Reference):
         self._to_edges(event)
 
     def promise(self, index: int, ms: int) -> None:
-        """A watermark counts if it moves the least of the open inputs on."""
+        """Take a watermark, which counts if it moves the least of the open inputs on."""
         before = self.promised[index]
         if before is None or ms > before:
             self.promised = tuple(ms if at == index else each for at, each in enumerate(self.promised))
@@ -397,7 +397,7 @@ class TaskReference(Reference):
             self._complete(self.recording)
 
     def barriers(self, n: int) -> None:
-        """The barrier comes on every open input, and nothing between (rule 8)."""
+        """Take the barrier on every open input, with nothing between (rule 8)."""
         self.next_id = n + 1
         if n <= self.last_terminated_id:
             return
@@ -407,7 +407,7 @@ class TaskReference(Reference):
             self.reports += (self._cut(n),)
 
     def first_barrier(self, n: int) -> None:
-        """A flagged barrier comes on the first input: the cut is made, and the second is recorded (rule 16)."""
+        """Take a flagged barrier on the first input: the cut is made, and the second is recorded (rule 16)."""
         self.next_id = n + 1
         if n <= self.last_terminated_id:
             return
@@ -419,7 +419,7 @@ class TaskReference(Reference):
                 self._complete(part)
 
     def last_barrier(self, n: int) -> None:
-        """The barrier has come on the second, too (rule 17)."""
+        """Take the barrier on the second input, too (rule 17)."""
         assert self.recording is not None
         self._complete(self.recording)
 
@@ -447,19 +447,19 @@ class TaskReference(Reference):
             self.ever, self.unprepared = self.ever + 1, 0
 
     def complete(self, n: int) -> None:
-        """A checkpoint is complete: what it covers becomes visible (rule 20)."""
+        """Complete a checkpoint: what it covers becomes visible (rule 20)."""
         self.visible += sum(events for _, committed_from, events in self.prepared if committed_from <= n)
         self.prepared = tuple(each for each in self.prepared if each[1] > n)
 
     # Reports, the end, and a new beginning.
 
     def take(self) -> None:
-        """The driver takes the reports; the last part is stored."""
+        """Take the reports, as a driver does; the last part is stored."""
         self.stored = next((part for part in reversed(self.reports) if not part.reason), self.stored)
         self.reports = ()
 
     def last_part(self) -> tuple[str, ...]:
-        """Return what stands for all later parts of a task that has ended (FLIP-147)."""
+        """Store what stands for all later parts of a task that has ended (FLIP-147), and return it."""
         if not self.finished:
             raise RefusedError("NotFinishedError")
         if self.shape.is_source:
@@ -470,7 +470,7 @@ class TaskReference(Reference):
         return (str(self.stored),)
 
     def recover(self) -> tuple[str, ...]:
-        """A new task goes on behind its cut (rule 22); outputs are open again, and nothing is on its way."""
+        """Go on behind the cut as a new task (rule 22); outputs are open again, and nothing is on its way."""
         part = self.stored
         assert part is not None
         self.__init__(self.shape)  # type: ignore[misc]

@@ -314,7 +314,7 @@ class TaskTransitions:
         return number
 
     def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past, for_good: bool) -> LocalStep:
-        """A new task is restored to its cut, where a dead one is; `for_good` if it never has to be again."""
+        """Restore a new task to its cut, where a dead one is; `for_good` if it never has to be again."""
         dead = self.cells.values[cell]
         self._restore_task(self.start)
         self._restore_external(dead.outside)
@@ -341,7 +341,7 @@ class TaskTransitions:
         ledger.restore((tuple(each for each in transactions if each[0] in prepared), written, rows))  # type: ignore[has-type]
 
     def finished_part(self, cell: int) -> Acknowledge | None:
-        """The final snapshot of a task that has been restored as finished."""
+        """Return the final snapshot of a task that has been restored as finished."""
         return self._final_snapshot(cell) if self.cells.values[cell].finished else None
 
     def missing(self, cell: int) -> str | None:
@@ -355,7 +355,7 @@ class TaskTransitions:
         return events[made - 1] if made else 0
 
     def unsent(self, cell: int) -> StreamMessage | None:
-        """The first of what the task had to send and has not."""
+        """Return the first of what the task had to send and has not."""
         return self._monitored(cell).unsent()
 
     def blocked(self, cell: int) -> tuple[int, ...]:
@@ -646,7 +646,7 @@ class TaskTransitions:
         return Info(cell.outbox, False, its.can_drain, takes, None, False, its.expires, monitor.newest, cell.finished)
 
     def _held_back(self, outbox: tuple[tuple[int, int], ...]) -> set[int]:
-        """The checkpoints whose flagged barrier is still to leave: what it passes belongs to the part."""
+        """Return the checkpoints whose flagged barrier is still to leave: what it passes belongs to the part."""
         waiting = (self.messages.values[message] for _, message in outbox)
         return {each.checkpoint_id for each in waiting if type(each) is CheckpointBarrier and each.is_unaligned}
 
@@ -663,7 +663,7 @@ class TaskTransitions:
     # The calls of `step`: what happens to a machine.
 
     def _offer(self, index: int, message: int, late: bool) -> bool:
-        """The head of an input is offered."""
+        """Offer the head of an input; return whether it was taken."""
         assert isinstance(self.task, OperatorTask)
         came = self.messages.values[message]
         self._watch(TaskMonitor.take, index, came)
@@ -673,12 +673,12 @@ class TaskTransitions:
         return took
 
     def _drain(self, late: bool) -> bool:
-        """The first buffered message that may go steps again."""
+        """Drain the first buffered message that may go."""
         assert isinstance(self.task, OperatorTask)
         return self.task.drain_next(LATE_NS if late else NOW_NS)
 
     def _poll(self, readable: tuple[int, ...], heads: tuple[int, ...], late: bool) -> bool | None:
-        """The reading loop goes round once; the place of the step is the input that is read, -1 if none is."""
+        """Go round the reading loop once; the place of the step is the input that is read, -1 if none is."""
         gate: Any = self.task.gate  # type: ignore[attr-defined]
         now_ns, self._place = LATE_NS if late else NOW_NS, -1
         index = gate.poll(readable, now_ns)
@@ -691,7 +691,7 @@ class TaskTransitions:
         return True
 
     def _overtake(self, index: int, queue: tuple[int, ...], late: bool) -> bool | None:
-        """The first barrier of an input channel that wants to goes ahead of its place; None if none does."""
+        """Offer the first barrier of an input channel that wants to go ahead of its place; return None if none does."""
         assert isinstance(self.task, OperatorTask)
         gate, now_ns = self.task.gate, LATE_NS if late else NOW_NS
         messages = [self.messages.values[each] for each in queue]
@@ -717,7 +717,7 @@ class TaskTransitions:
         return self.task.on_time(deadline_ns)
 
     def _obey(self, order: CoordinatorOrder) -> bool:
-        """A message of the coordinator has come."""
+        """Obey a message of the coordinator."""
         task = self.task
         if type(order) is Notify:
             task.notify(order.checkpoint_id, NOW_NS)
@@ -732,7 +732,7 @@ class TaskTransitions:
         return True
 
     def _emit(self) -> bool:
-        """A source does what is next in its script."""
+        """Do what is next in the script of a source."""
         assert isinstance(self.task, SourceTask)
         item = self._script[self._at]
         self._at += 1
@@ -746,14 +746,14 @@ class TaskTransitions:
         return True
 
     def _close(self) -> bool:
-        """A source ends."""
+        """End a source."""
         assert isinstance(self.task, SourceTask)
         self.task.end()
         self._watch(TaskMonitor.finish)
         return True
 
     def _passes(self, output: int, passed: tuple[int, ...], checkpoint_id: int) -> bool:
-        """A barrier that has just left went ahead of what is in its channel, which is recorded here."""
+        """Record what is in the channel of an output, as a barrier that has just left went ahead of it."""
         messages = [self.messages.values[each] for each in passed]
         self._watch(TaskMonitor.passed, messages)
         self.task.capture_overtaken(output, messages, checkpoint_id)
@@ -781,7 +781,7 @@ def _words(step: LocalStep | None) -> Iterator[str]:
 
 
 def _machines(task: Task) -> list[object]:
-    """The objects that a task is made of: attributes that a subclass adds to one are captured with it."""
+    """Return the objects that a task is made of: attributes that a subclass adds to one are captured with it."""
     parts: list[Any] = [task]
     if isinstance(task, OperatorTask):
         parts += [task.gate, task.gate.aligner, task.operator]
@@ -792,7 +792,7 @@ def _machines(task: Task) -> list[object]:
 
 
 def _frozen(buffered: object) -> object:
-    """A copy that does not change with `buffered`."""
+    """Return a copy that does not change with `buffered`."""
     return (
         ("list", tuple(buffered))
         if type(buffered) is list

@@ -194,7 +194,7 @@ class World:
         self._make_moves()
 
     def planned(self, bounds: Bounds) -> World:
-        """A world that differs in which faults are to happen, and goes on with the tables of this one."""
+        """Return a world that differs in which faults are to happen, and goes on with the tables of this one."""
         same = {"cancels": 0, "expiries": 0, "aborts_one": None, "may_expire": ()}
         assert replace(bounds, **same) == replace(self.bounds, **same)  # type: ignore[arg-type]
         other = copy(self)
@@ -205,14 +205,14 @@ class World:
     # The transition system.
 
     def start(self) -> WorldState:
-        """Nothing has happened."""
+        """Return the state in which nothing has happened."""
         queues = [0] * (len(self.topology.channels) + 2 * len(self.topology.tasks))
         cells = [table.start for table in self._tables]
         bounds = self.bounds
         return (*cells, *queues, self._coordinator.start, bounds.cancels, bounds.expiries, bounds.crashes, 0, 0, 0)
 
     def moves(self, state: WorldState) -> list[Move]:
-        """All that can happen now, in an order that does not change."""
+        """Return all that can happen now, in an order that does not change."""
         moves: list[Move] = []
         cell = state[self._coordinator_at]
         if self.bounds.aborts_one is not None and self._is_due(cell):
@@ -313,7 +313,7 @@ class World:
         return move.text.startswith("deliver ") and self.info(state, move.numbers[0]).can_drain
 
     def rest(self, state: WorldState) -> tuple[list[Move], WorldState]:
-        """Return what can move moves, faults aside, and then the sources end, until nothing comes of anything any more.
+        """Make all moves, faults aside, and then end the sources, until nothing comes of anything any more.
 
         That is a state without moves, or one of several that the run goes round for ever, where a machine does
         something again and again that leads nowhere (`model.explore.checker.traps`).
@@ -444,7 +444,7 @@ class World:
     # A run, written down.
 
     def move(self, text: str) -> Move:
-        """The move of which `text` is the line; where several have the same (``inject a``), each does what is next.
+        """Return the move of which `text` is the line; where several have it (``inject a``), each does what is next.
 
         Raises
         ------
@@ -637,7 +637,7 @@ class World:
     # Failures.
 
     def _publish(self, state: WorldState, move: Move) -> WorldState:
-        """A manifest is written: that is what a restore comes back to from now on."""
+        """Write a manifest: that is what a restore comes back to from now on."""
         decision = self._coordinator.published(state[self._coordinator_at])
         assert decision is not None
         new = list(state)
@@ -661,7 +661,7 @@ class World:
             yield from differs(part, self._tables[at].past[state[at], checkpoint_id])
 
     def _store(self, state: Sequence[int], checkpoint_id: int, is_written: bool, wrong: tuple[Breach, ...] = ()) -> int:
-        """The number of a checkpoint as it is stored: one that is published, or whose manifest has been written."""
+        """Return the number of a checkpoint as stored: one that is published, or whose manifest has been written."""
         pasts = [self._past_numbers[at, state[at], checkpoint_id] for at in range(len(self._tables))]
         return self._storings[state[self._coordinator_at], is_written, checkpoint_id, wrong, *pasts]
 
@@ -680,7 +680,7 @@ class World:
         )
 
     def _crash(self, state: WorldState, move: Move) -> WorldState:
-        """A task fails, and with it the job: what the others may do until it is restored, they may do before."""
+        """Fail a task, and with it the job: what the others may do until it is restored, they may do before."""
         self._note(">crash", self.topology.tasks[0])
         new, writing = list(state), 0
         if self._coordinator.publishing[state[self._coordinator_at]]:
@@ -690,7 +690,7 @@ class World:
         return self._gone(self._decided(new, decision), writing)
 
     def _lose(self, state: WorldState, move: Move) -> WorldState:
-        """The coordinator fails, and with it the job; a manifest on its way has been written, if late, or never is."""
+        """Fail the coordinator, and with it the job; a manifest on its way has been written, if late, or never is."""
         self._note(">crash", COORDINATOR, _LATENESS[move.numbers[0]])
         new = list(state)
         if move.numbers[0]:
@@ -699,7 +699,7 @@ class World:
         return self._gone(tuple(new))
 
     def _written(self, state: WorldState) -> int:
-        """The number of what is being published, with what there is to be said against it once it has been written."""
+        """Return the number of what is being published, with what is to be said against it once it has been written."""
         cell = state[self._coordinator_at]
         checkpoint_id = self._coordinator.publishing[cell]
         acknowledged = self._coordinator.monitors[cell].acknowledged_by(checkpoint_id)
@@ -707,7 +707,7 @@ class World:
         return self._store(state, checkpoint_id, True, tuple(wrong))
 
     def _gone(self, state: WorldState, writing: int = 0) -> WorldState:
-        """No task is left, nor what was under way to it and from it; but for what is being written, if anything is."""
+        """Drop every task, and what was under way to it and from it; but for what is being written, if anything is."""
         new = list(state)
         new[self._crashes_at] -= 1
         new[self._down_at] = _DOWN + writing
@@ -718,7 +718,7 @@ class World:
         return tuple(new)
 
     def _restore(self, state: WorldState, move: Move) -> WorldState:
-        """Every state and channel is restored, and then all goes on (protocol rule 22)."""
+        """Restore every state and channel, and then let all go on (protocol rule 22)."""
         number, new = state[self._stored_at], list(state)
         stored = self._stored.values[number]
         self._note(">restore", COORDINATOR, stored.checkpoint_id)
@@ -804,7 +804,7 @@ class World:
     # How a move goes on.
 
     def _moved(self, new: list[int], at: int, step: LocalStep) -> WorldState:
-        """A task has done its step."""
+        """Return the state in which a task has done its step."""
         new[at] = step.cell
         self._breaks(new, step.broken)
         if self._log is not None:
@@ -812,7 +812,7 @@ class World:
         return self._settled(new, at)
 
     def _settled(self, new: list[int], at: int) -> WorldState:
-        """A task sends what there is room for, and reports what there is to report."""
+        """Send of a task what there is room for, and report what it has to report."""
         info = self._infos[at][new[at]]
         if info.outbox:
             self._send(new, at)
@@ -850,7 +850,7 @@ class World:
             self._log += step.notes
 
     def _pass(self, new: list[int], at: int, output: int, message: int) -> None:
-        """A flagged barrier goes ahead of the last events and watermarks of its channel, which its sender records."""
+        """Send a flagged barrier ahead of the last events and watermarks of its channel, which its sender records."""
         channel = self._outputs_at[at][output]
         items = self._queues.contents[new[channel]]
         place = len(items)
@@ -867,7 +867,7 @@ class World:
             self._log += step.notes
 
     def _decided(self, new: list[int], decision: Decision | None) -> WorldState:
-        """The coordinator has decided: orders go out, and what has ended is judged and forgotten."""
+        """Carry out what the coordinator has decided: orders go out, and what has ended is judged and forgotten."""
         assert decision is not None
         new[self._coordinator_at] = decision.cell
         if self._log is not None:
@@ -994,7 +994,7 @@ class World:
             moves += late
 
     def _add_overtaking(self, moves: list[Move], state: WorldState, at: int) -> None:
-        """The barriers that may go ahead of their place; one at the head need not, if it can be delivered."""
+        """Add the barriers that may go ahead of their place; one at the head need not, if it can be delivered."""
         table, cell = self._tables[at], state[at]
         for index, move in enumerate(self._overtakes[at]):
             front = self._queues.to_last_barrier[state[self._inputs_at[at][index]]]

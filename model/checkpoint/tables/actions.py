@@ -72,7 +72,7 @@ def begin(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def mark(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """The barrier of this input is in; what the input holds is behind it."""
+    """Mark the barrier of this input as in; what the input holds is behind it."""
     input_id = input_of(stimulus)
     line = tuple(each for each in gate.line if each != input_id)
     return replace(gate, arrived=gate.arrived | {input_id}, line=line if gate.aligning else gate.line), ()
@@ -84,7 +84,7 @@ def block(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def pass_the_flag_on(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """Return who cannot go unaligned hands the wish on to those behind it."""
+    """Pass the flag on: who cannot go unaligned hands the wish on to those behind it."""
     barrier, pending = message_of(stimulus), gate.pending
     assert type(barrier) is CheckpointBarrier
     assert pending is not None
@@ -128,7 +128,7 @@ def tell_what_it_passed(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def tell_what_was_passed(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """Nothing else has been recorded when the barrier has just gone."""
+    """Report what was passed: nothing else has been recorded when the barrier has just gone."""
     effects = tuple(
         effect for input_id, events in enumerate(gate.record) for effect in captures(gate, input_id, events)
     )
@@ -141,12 +141,12 @@ def count_output(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def start_recording(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """Nothing waits for the others any more."""
+    """Begin to record: nothing waits for the others any more."""
     return wait_with_what_is_newer(replace(gate, taking=False, line=(*gate.line, *waiting(gate))), stimulus)
 
 
 def wait_with_what_is_newer(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """An input whose barrier is in, and that has one of a newer checkpoint next, waits with it (protocol rule 17)."""
+    """Take an input out of the line that has its barrier and one of a newer checkpoint next (protocol rule 17)."""
     if not gate.recording or gate.pending is None:
         return gate, ()
     pending_id, line = gate.pending.checkpoint_id, []
@@ -212,13 +212,13 @@ def resume(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def resume_for_it(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """Return what resumes is what waited: a cancel of a newer checkpoint closes the pending one silently (rule 10)."""
+    """Resume what waited, as a cancel of a newer checkpoint closes the pending one silently (rule 10)."""
     waits = gate.rules.blocks and gate.pending is not None and gate.aligning
     return resume(gate, stimulus) if waits else (gate, (Effect("resume", NO_INPUT, checkpoint_of(stimulus)),))
 
 
 def close(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """The pending checkpoint is done with, and so is every older one; what waits may go."""
+    """Close the pending checkpoint, and every older one; what waits may go."""
     assert gate.pending is not None
     return closed(gate, gate.pending.checkpoint_id), ()
 
@@ -228,7 +228,7 @@ def close_up_to_it(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def look_up_again(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """The gate has changed: another row applies now."""
+    """Look up the row that applies now that the gate has changed."""
     return gate.step(stimulus)
 
 
@@ -236,7 +236,7 @@ def look_up_again(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def drain_one(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """The first message of the input whose turn it is; the input is back in line before that takes effect."""
+    """Drain the first message of the input whose turn it is; that is back in line before the message takes effect."""
     assert isinstance(stimulus, DrainOne)
     input_id, *others = gate.line
     message, *rest = gate.buffered[input_id]
@@ -260,7 +260,7 @@ def with_input(each: tuple[T, ...], input_id: int, value: T) -> tuple[T, ...]:
 
 
 def waiting(gate: GateState) -> tuple[int, ...]:
-    """The inputs that hold something and are not in line."""
+    """Return the inputs that hold something and are not in line."""
     return tuple(i for i, messages in enumerate(gate.buffered) if messages and i not in gate.line)
 
 

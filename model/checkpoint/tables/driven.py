@@ -39,7 +39,7 @@ from barrierlab.model.explore.table import Table
 def driven_by(
     table: Table[GateState, Stimulus], blocks: bool = True
 ) -> Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Implementation]:
-    """Return what makes the gate of a task, which is its port, such that `table` says what it does.
+    """Return a function that makes the gate of a task, which is its port, such that `table` says what it does.
 
     An input `blocks` behind its barrier. It is no `impl.checkpoint.gate.Gate`, but has all that a task and a driver ask
     of one.

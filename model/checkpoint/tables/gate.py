@@ -146,7 +146,7 @@ class GateState:
 
     @classmethod
     def new(cls, table: Table[GateState, Stimulus], rules: GateRules) -> GateState:
-        """A gate at which nothing has happened yet."""
+        """Return a gate at which nothing has happened yet."""
         return cls(table, rules, ((),) * rules.num_inputs, record=((),) * rules.num_inputs)
 
     def step(self, stimulus: Stimulus) -> tuple[GateState, tuple[Effect, ...]]:
@@ -243,7 +243,7 @@ class GateState:
         return self.pending is not None and input_id not in self.arrived and input_id not in self.ended
 
     def missing(self) -> frozenset[int]:
-        """The inputs on which it has."""
+        """Return the inputs on which the barrier of the pending checkpoint has still to come."""
         return frozenset(filter(self.is_missing, range(self.rules.num_inputs)))
 
     def buffered_bytes(self) -> int:
@@ -262,7 +262,7 @@ class GateState:
         return None if triggered_ns is None else triggered_ns + self.rules.alignment_timeout_ns
 
     def switches_ns(self) -> int | None:
-        """Return when it goes unaligned."""
+        """Return when the pending checkpoint goes unaligned."""
         triggered_ns = self.triggered_ns()
         if triggered_ns is None or self.unaligned or not self.rules.may_overtake:
             return None

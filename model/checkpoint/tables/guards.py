@@ -40,7 +40,7 @@ _ABOUT_A_CHECKPOINT = (CheckpointBarrier, CancelBarrier, Abort, TriggerNoted)
 
 
 def message_of(stimulus: Stimulus) -> StreamMessage | None:
-    """The message that is offered, if one is."""
+    """Return the message that is offered, if one is."""
     return stimulus.message if isinstance(stimulus, _OFFERS) else None
 
 
@@ -61,7 +61,7 @@ def time_of(stimulus: Stimulus) -> int:
 
 
 def overtaken(gate: GateState, stimulus: Stimulus) -> tuple[Event, ...]:
-    """The events that a barrier has passed: those that its input still holds, and those of the channel."""
+    """Return the events that a barrier has passed: those that its input still holds, and those of the channel."""
     if not isinstance(stimulus, Overtaking):
         return ()
     passed = (*gate.buffered[stimulus.input_id], *stimulus.ahead)
@@ -223,7 +223,7 @@ def its_barrier_missing(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def last_outstanding(gate: GateState, stimulus: Stimulus) -> bool:
-    """No other open input is without its barrier (of the checkpoint that begins, if none is pending)."""
+    """Return whether no other open input is without its barrier (of the checkpoint that begins, if none is pending)."""
     inputs = frozenset(range(gate.rules.num_inputs))
     return inputs - gate.ended - gate.arrived <= {input_of(stimulus)}
 
@@ -266,7 +266,7 @@ def ends_what_is_counted(gate: GateState, stimulus: Arrival) -> bool:
 
 
 def takes_effect(gate: GateState, stimulus: Stimulus) -> bool:
-    """It is the message's turn: nothing waits before it, and nothing keeps it waiting."""
+    """Return whether it is the message's turn: nothing waits before it, and nothing keeps it waiting."""
     if isinstance(stimulus, Overtaking):
         return not may_not_overtake(gate, stimulus) and not too_much_overtaken(gate, stimulus)
     return isinstance(stimulus, _IN_TURN) and not has_to_wait(gate, stimulus)
@@ -282,7 +282,7 @@ def has_to_wait(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def may_not_overtake(gate: GateState, stimulus: Stimulus) -> bool:
-    """It is offered ahead of its place, and must keep that: here nothing may, or its input has an older one in."""
+    """Return whether it is offered ahead of its place, wrongly: nothing may be, or its input has an older one in."""
     if not isinstance(stimulus, Overtaking):
         return False
     behind_an_older = of_a_newer_checkpoint(gate, stimulus) and stimulus.input_id in gate.arrived
@@ -290,7 +290,7 @@ def may_not_overtake(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def too_much_overtaken(gate: GateState, stimulus: Stimulus) -> bool:
-    """It may overtake, but what it has passed is more than may be recorded (protocol rule 18)."""
+    """Return whether it may overtake, but what it has passed is more than may be recorded (protocol rule 18)."""
     if not isinstance(stimulus, Overtaking) or may_not_overtake(gate, stimulus):
         return False
     if of_an_older_checkpoint(gate, stimulus) or stimulus.input_id in gate.arrived:
@@ -335,7 +335,7 @@ def nothing_to_drain(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def in_flight(gate: GateState, stimulus: Stimulus) -> bool:
-    """It was sent before its sender's cut, and comes in after this task's."""
+    """Return whether it was sent before its sender's cut, and comes in after this task's."""
     return gate.recording and its_barrier_missing(gate, stimulus)
 
 
@@ -344,7 +344,7 @@ def not_in_flight(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def within_the_limit(gate: GateState, stimulus: Stimulus) -> bool:
-    """Return what is recorded, with what is added now, is not more than may be (protocol rule 18)."""
+    """Return whether what is recorded, with what is added now, is not more than may be (protocol rule 18)."""
     added_bytes = stimulus.size_bytes if isinstance(stimulus, OutputPassed) else 0
     message = message_of(stimulus)
     if type(message) is Event:
@@ -368,7 +368,7 @@ def who_may_not_overtake(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def asking_to_go_unaligned(gate: GateState, stimulus: Stimulus) -> bool:
-    """It is flagged, or goes ahead of its place, or every checkpoint is to be unaligned; and this task may."""
+    """Return whether it is flagged, or goes ahead of its place, or all are to be unaligned; and this task may."""
     barrier = message_of(stimulus)
     if not gate.rules.may_overtake or type(barrier) is not CheckpointBarrier:
         return False
@@ -380,7 +380,7 @@ def asking_for_nothing(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def overdue(gate: GateState, stimulus: Stimulus) -> bool:
-    """It comes later than the threshold after the trigger: strictly (Flink: R8)."""
+    """Return whether it comes later than the threshold after the trigger: strictly (Flink: R8)."""
     if not gate.rules.may_overtake:
         return False
     triggered_ns = gate.triggered_ns()

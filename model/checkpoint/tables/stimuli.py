@@ -16,7 +16,7 @@ NO_INPUT = -1
 
 
 def _at(at_ns: int) -> str:
-    """Return when, if that may matter."""
+    """Return the time in words, if that may matter; else nothing."""
     return f" @ {at_ns}" if at_ns else ""
 
 
