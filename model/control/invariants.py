@@ -67,7 +67,7 @@ def key_of(barrier: Any) -> SignalKey:
 
 
 def text_of(key: SignalKey) -> str:
-    """A key as barriers are written."""
+    """Return a key as barriers are written."""
     return f"{key[1]} {key[0]}"
 
 
@@ -465,7 +465,7 @@ def judge(
 
 
 def verdict_of(monitor: ControlMonitor, cut_off: bool = False) -> Verdict:
-    """The verdict on a journal that `monitor` has read to its end."""
+    """Return the verdict on a journal that `monitor` has read to its end."""
     quiescent = monitor.quiescent()
     found = [*monitor.violations, *([] if cut_off else quiescent)]
     listed: list[Violation] = []

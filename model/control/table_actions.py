@@ -43,7 +43,7 @@ def fail_by_overlap(upstreams: Upstreams, stimulus: ControlStimulus) -> Upstream
 
 
 def complete(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
-    """The oldest is done with."""
+    """Complete the oldest pending barrier: it is done with."""
     (barrier, _), *rest = upstreams.pending
     done = replace(upstreams, pending=tuple(rest), last_terminated_id=barrier.barrier_id)
     return done, (Effect("complete", NO_INPUT, barrier),)
@@ -65,7 +65,7 @@ def close_it(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
 
 
 def abort_all(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
-    """A late copy of it is a duplicate, as one of a completed barrier is."""
+    """Abort every pending barrier: a late copy of one is a duplicate, as one of a completed barrier is."""
     barriers = [barrier for barrier, _ in upstreams.pending]
     last_terminated_id = max((barrier.barrier_id for barrier in barriers), default=upstreams.last_terminated_id)
     effects = tuple(Effect("abort", NO_INPUT, barrier) for barrier in barriers)
@@ -76,7 +76,7 @@ def abort_all(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
 
 
 def barrier_of(stimulus: ControlStimulus) -> BarrierControlSignal:
-    """The barrier of which this is a copy."""
+    """Return the barrier of which this is a copy."""
     assert isinstance(stimulus, Delivered)
     return stimulus.barrier
 

@@ -15,7 +15,7 @@ def of_no_newer_barrier(upstreams: Upstreams, stimulus: ControlStimulus) -> bool
 
 
 def in_its_turn(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
-    """A copy of the very barrier that its upstream is to deliver next; so its id is above all before."""
+    """Return whether it is a copy of the barrier that its upstream is to deliver next; its id is above all before."""
     turn = upstreams.turn(upstream_of(stimulus))
     return isinstance(stimulus, Delivered) and turn is not None and turn.key == stimulus.barrier.key
 
@@ -35,7 +35,7 @@ def something_pending(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
 
 
 def ahead_of_the_others(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
-    """Its upstream has delivered all that is pending, and somebody else has not."""
+    """Return whether its upstream has delivered all that is pending, and somebody else has not."""
     return bool(upstreams.pending) and upstreams.turn(upstream_of(stimulus)) is None
 
 

@@ -50,7 +50,7 @@ ControlStimulus = Delivered | Closed | AbortAll
 
 
 def upstream_of(stimulus: ControlStimulus) -> int:
-    """The upstream that it is about, or `NO_INPUT`."""
+    """Return the upstream that it is about, or `NO_INPUT`."""
     return NO_INPUT if isinstance(stimulus, AbortAll) else stimulus.upstream
 
 
@@ -135,11 +135,11 @@ class Upstreams:
     # What rows ask.
 
     def turn(self, upstream: int) -> BarrierControlSignal | None:
-        """The pending barrier that this upstream is to deliver next; None if it has delivered all of them."""
+        """Return the pending barrier that this upstream is to deliver next; None if it has delivered all of them."""
         return next((barrier for barrier, arrived in self.pending if upstream not in arrived), None)
 
     def newest(self, upstream: int) -> int:
-        """The highest id that this upstream has delivered, or that is done with here."""
+        """Return the highest id that this upstream has delivered, or that is done with here."""
         return max(
             (barrier.barrier_id for barrier, arrived in self.pending if upstream in arrived),
             default=self.last_terminated_id,

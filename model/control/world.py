@@ -179,7 +179,7 @@ class _Node:
         self._captured()
 
     def _captured(self) -> int:
-        """The number of the state that machine and watch are in."""
+        """Return the number of the state that machine and watch are in."""
         machine = self._machine
         number = self._states.number((machine.capture(), self._watch.capture()))
         if number == len(self.ended):
@@ -397,7 +397,7 @@ class ControlWorld:
                     self._take_end(parts, entries, channel)
 
     def _take_end(self, parts: list[int], entries: list[ControlEntry], channel: str) -> None:
-        """A processor that has ended takes the end of a channel at once: nothing comes of it, and nothing after it."""
+        """Take the end of a channel for a processor that has ended: nothing comes of it, and nothing after it."""
         _, _, receiver, index, kind = self._ends_of[channel]
         content = self._content(parts, channel)
         if content and self._ended(parts, receiver) and type(self._messages.values[content[0]]) is EndOfInput:

@@ -37,10 +37,10 @@ class System(Protocol[S, M]):
     """A system that can be explored. A move's `str` is its line of text."""
 
     def start(self) -> S:
-        """The state in which every run begins."""
+        """Return the state in which every run begins."""
 
     def moves(self, state: S) -> Sequence[M]:
-        """The moves that can be made now, always in the same order."""
+        """Return the moves that can be made now, always in the same order."""
 
     def after(self, state: S, move: M) -> S:
         """The state that the move leads to."""
@@ -512,7 +512,7 @@ class _Exploration(Generic[S, M]):
         return tuple(run), real
 
     def _really(self, real: S, visited: S, place: int) -> tuple[M, S]:
-        """A move of the state `real` that leads to a state of which `visited` is the representative, and that state."""
+        """Return a move of the state `real` to one of which `visited` is the representative, and that state."""
         for move in self.system.moves(real):
             reached = self.system.after(real, move)
             if self._representative(reached) == visited:

@@ -20,7 +20,7 @@ ATOMS = frozenset((int, str, bool, float, bytes, type(None)))
 
 
 def exact(value: object) -> Hashable:
-    """A hashable that is equal for two values only if nothing tells them apart.
+    """Return a hashable that is equal for two values only if nothing tells them apart.
 
     >>> exact(Event("a", 1, value=1)) == exact(Event("a", 1, value=2))
     False

@@ -73,11 +73,11 @@ class LateJoinReference(Reference):
         return None if self.asked is None or self.sent >= MOST_REQUESTS else self.asked[1] + INTERVAL_NS
 
     def time(self, now_ns: int) -> None:
-        """The clock is there."""
+        """Set the clock to `now_ns`."""
         self.now_ns = now_ns
 
     def publish(self, said: MergeMap) -> tuple[str, ...]:
-        """The owner has a map: announced, unless the epoch of the map before says that it is no newer one."""
+        """Publish a map of the owner, unless the epoch of the map before says that it is no newer one."""
         key = _kind(said), said.out_stream_id
         if key in self.maps and said != self.maps[key][0] and said.epoch <= self.maps[key][0].epoch:
             raise RefusedError("MergeMapError")
@@ -85,7 +85,7 @@ class LateJoinReference(Reference):
         return (str(said),)
 
     def request(self, asks: MergeMapRequest) -> tuple[str, ...]:
-        """A request comes to the authority, which answers whatever its epoch."""
+        """Answer a request to the authority, whatever its epoch."""
         return tuple(str(said) for key, (said, _) in self.maps.items() if key == (_kind(asks), asks.out_stream_id))
 
     def announce_again(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class LateJoinReference(Reference):
         return (f"asks for epoch {epoch} of {OUT}",)
 
     def ask_again(self) -> tuple[str, ...]:
-        """The request that is due, if one is."""
+        """Send the request that is due, if one is."""
         due_ns = self._asks_ns()
         if self.asked is None or due_ns is None or self.now_ns < due_ns:
             return ()
@@ -109,7 +109,7 @@ class LateJoinReference(Reference):
         return (f"asks for epoch {self.asked[0]} of {OUT}",)
 
     def hear(self, said: MergeMap) -> tuple[str, ...]:
-        """An announce comes; whether it ends the asking."""
+        """Hear an announce; answer whether it ends the asking."""
         is_awaited = self.asked is not None and (_kind(said), said.out_stream_id) == ("sequence", OUT)
         if self.asked is None or not is_awaited or said.epoch < self.asked[0]:
             return ("False",)

@@ -76,7 +76,7 @@ class JoinMove:
 
 
 def comes(frame: Frame) -> JoinMove:
-    """A frame is published, and its descriptor comes to the stage."""
+    """Return the move in which a frame is published, and its descriptor comes to the stage."""
 
     def make(pair: JoinPair) -> Answers:
         pair.world.publish(frame, pair.now_ns)
@@ -89,7 +89,7 @@ def comes(frame: Frame) -> JoinMove:
 
 
 def begins(frame: Frame) -> JoinMove:
-    """A writer begins a frame: what lay in its slot is gone."""
+    """Return the move in which a writer begins a frame: what lay in its slot is gone."""
 
     def make(pair: JoinPair) -> Answers:
         pair.world.begin(frame)
@@ -100,7 +100,7 @@ def begins(frame: Frame) -> JoinMove:
 
 
 def commits(frame: Frame) -> JoinMove:
-    """A writer has written a frame."""
+    """Return the move in which a writer has written a frame."""
 
     def make(pair: JoinPair) -> Answers:
         pair.world.commit(frame, pair.now_ns)
@@ -111,7 +111,7 @@ def commits(frame: Frame) -> JoinMove:
 
 
 def described(frame: Frame) -> JoinMove:
-    """A frame's descriptor comes to the stage."""
+    """Return the move in which a frame's descriptor comes to the stage."""
     return JoinMove(f"described {_name(frame)}", lambda pair: _observed(pair, frame))
 
 
@@ -127,7 +127,7 @@ def _observed(pair: JoinPair, frame: Frame) -> Answers:
 
 
 def observes(stream: int, by: str, value: int | None, epoch: int = 1) -> JoinMove:
-    """A number or a time comes to the barrier itself, which answers what became of it."""
+    """Return the move in which a number or a time comes to the barrier itself, which answers what became of it."""
 
     def make(pair: JoinPair) -> Answers:
         barrier, source, now_ns = pair.world.stage.barrier, SOURCES.get(by), pair.now_ns
@@ -144,7 +144,7 @@ def observes(stream: int, by: str, value: int | None, epoch: int = 1) -> JoinMov
 
 
 def processes(stream: int, by: str, value: int, epoch: int = 1) -> JoinMove:
-    """A stage before the join has processed a stream up to a value."""
+    """Return the move in which a stage before the join has processed a stream up to a value."""
 
     def make(pair: JoinPair) -> Answers:
         barrier, source = pair.world.stage.barrier, SOURCES.get(by)
@@ -159,7 +159,7 @@ def processes(stream: int, by: str, value: int, epoch: int = 1) -> JoinMove:
 
 
 def says(said: MergeMap | InvalidMergeMap) -> JoinMove:
-    """A map is announced, as bytes; or an announce comes that is no map."""
+    """Return the move in which a map is announced, as bytes; or in which an announce comes that is no map."""
 
     def make(pair: JoinPair) -> Answers:
         barrier, now_ns = pair.reference.barrier, pair.now_ns
@@ -202,7 +202,7 @@ def declares(stream: int, domain: ClockDomain) -> JoinMove:
 
 
 def offers(value: int) -> JoinMove:
-    """An output time or tick is wanted."""
+    """Return the move in which an output time or tick is wanted."""
 
     def make(pair: JoinPair) -> Answers:
         return tuple(map(in_words, pair.world.offer(value, pair.now_ns))), pair.reference.offer(value)
@@ -211,7 +211,7 @@ def offers(value: int) -> JoinMove:
 
 
 def accepts(out: int) -> JoinMove:
-    """The barrier learns that an output is dealt with."""
+    """Return the move in which the barrier learns that an output is dealt with."""
 
     def make(pair: JoinPair) -> Answers:
         try:
@@ -225,7 +225,7 @@ def accepts(out: int) -> JoinMove:
 
 
 def time(now_ns: int) -> JoinMove:
-    """The clock is there."""
+    """Return the move that sets the clock."""
 
     def make(pair: JoinPair) -> Answers:
         pair.now_ns = now_ns
@@ -357,7 +357,7 @@ class JoinLockstep:
         self.outcomes: set[tuple[object, ...]] = set()
 
     def start(self) -> JoinPosition:
-        """Return what has come at first, and nothing more."""
+        """Return the position behind the moves of `before`, or the difference that one of them made."""
         pair = self._pair = JoinPair(self.make, self.slots)
         for move in self.before:
             if reason := self._made(pair, move):

@@ -87,7 +87,7 @@ class BarrierReference:
     # The map (section 6.4; rules 28, 31, 33).
 
     def announce(self, out: int, facts: MapFacts, now_ns: int) -> str:
-        """A map comes; the word for what becomes of it."""
+        """Take a map; return the word for what becomes of it."""
         known = self.known
         if facts.kind != self.spec.map_kind:
             return "other kind"
@@ -112,7 +112,7 @@ class BarrierReference:
         return "applied"
 
     def announce_invalid(self, kind: str, out: int, epoch: int) -> str:
-        """An announce comes that is no map: the map of that output and epoch is out of force until replaced."""
+        """Take an announce that is no map: the map of that output and epoch is out of force until replaced."""
         if kind != self.spec.map_kind:
             return "other kind"
         if out != self.out:
@@ -140,7 +140,7 @@ class BarrierReference:
     # The inputs (sections 4, 8.2; rules 27, 31).
 
     def observe(self, stream: int, epoch: int, by: str, value: int | None, now_ns: int) -> str:
-        """A number or a time of a stream comes."""
+        """Take a number or a time of a stream; return the word for what becomes of it."""
         if not self._follows(stream, by):
             return "not an input"
         if value is not None and not 0 <= value <= MOST:
@@ -162,7 +162,7 @@ class BarrierReference:
         return "taken"
 
     def process(self, stream: int, epoch: int, by: str, value: int) -> str:
-        """A stage before the join has processed a stream up to a value."""
+        """Note that a stage before the join has processed a stream up to a value; return the word for that."""
         if not self._follows(stream, by):
             return "not an input"
         if not self._enter(stream, epoch):
@@ -240,11 +240,11 @@ class BarrierReference:
         return "no live input" if not any(has) else "ready" if all(has) else "degraded"
 
     def missing(self, out: int, now_ns: int) -> tuple[int, ...]:
-        """The streams that `out` waits for, each once."""
+        """Return the streams that `out` waits for, each once."""
         return self._lacking(out, now_ns, stale=False)
 
     def absent(self, out: int, now_ns: int) -> tuple[int, ...]:
-        """The streams that `out` goes without, each once."""
+        """Return the streams that `out` goes without, each once."""
         return self._lacking(out, now_ns, stale=True)
 
     def is_possible(self, out: int) -> bool:
@@ -252,7 +252,7 @@ class BarrierReference:
         return all(self.need(each.rule, out) is not None for each in self.known.inputs)
 
     def next_deadline_ns(self, out: int, now_ns: int) -> int | None:
-        """The first moment at which an input that `out` waits for is stale."""
+        """Return the first moment at which an input that `out` waits for is stale."""
         if self.known.map is None or self.known.map.stale_ns is None:
             return None
         waits = [e for e in self.known.inputs if not self.has(e, out, now_ns) and not self.is_stale(e, now_ns)]
@@ -280,7 +280,7 @@ class BarrierReference:
         return last is None or out > last or (out == last and self.spec.barrier == "timestamp")
 
     def span(self, rule: RuleFacts, out: int) -> tuple[int, int]:
-        """The values that an attempt at `out` may take; of a time at an offset, the newest that is not newer."""
+        """Return the values that an attempt at `out` may take; of a time at an offset, the newest that is not newer."""
         if rule.offset is not None:
             last = out + rule.offset
             return (last if rule.by == "seq" else 0), last
@@ -288,12 +288,12 @@ class BarrierReference:
         return (out - rule.window + 1 if rule.by == "seq" else out - rule.window), out
 
     def first_possible(self) -> int:
-        """The first output that can ever be ready (sections 6.2.1, 6.2.2)."""
+        """Return the first output that can ever be ready (sections 6.2.1, 6.2.2)."""
         assert self.known.map is not None
         return max(rule.window - 1 if rule.window is not None else -(rule.offset or 0) for rule in self.known.map.rules)
 
     def accept(self, out: int) -> str:
-        """An output is dealt with; only later ones are from here on (rule 30)."""
+        """Accept that an output is dealt with; only later ones are from here on (rule 30)."""
         if self.known.map is None or not 0 <= out <= MOST or not self.comes_after(out):
             return REFUSED
         self.known = self.known._replace(last=out)
@@ -328,7 +328,7 @@ class BarrierReference:
         self.known = self.known._replace(inputs=inputs)
 
     def _enter(self, stream: int, epoch: int) -> bool:
-        """Return whether a value of this epoch counts; a newer epoch makes all of the stream unobserved (rule 31)."""
+        """Enter an epoch: a newer one makes all of the stream unobserved (rule 31); return whether it counts."""
         before = dict(self.known.epochs).get(stream)
         if before is not None and epoch < before:
             return False
@@ -374,13 +374,13 @@ class RingReference:
         self.lying: tuple[tuple[int, Slot], ...] = ()
 
     def begin(self, frame: FrameFacts) -> None:
-        """A frame is begun: what lay in its slot is gone."""
+        """Begin a frame: what lay in its slot is gone."""
         place = frame.seq % self.slots
         before = dict(self.lying).get(place)
         self.lying = _with(self.lying, place, Slot(frame, False, 1 if before is None else before.begun + 1))
 
     def commit(self, frame: FrameFacts) -> None:
-        """A frame is written, unless another was begun in its slot."""
+        """Note that a frame is written, unless another was begun in its slot."""
         place = frame.seq % self.slots
         slot = dict(self.lying).get(place)
         if slot is not None and slot.frame == frame:
@@ -391,7 +391,7 @@ class RingReference:
         return any(slot.is_whole and slot.frame == frame for _, slot in self.lying)
 
     def open(self, read: Wanted) -> FoundFrame | str:
-        """The newest whole frame that is asked for; the word for why there is none."""
+        """Return the newest whole frame that is asked for; the word for why there is none."""
         found = [
             FoundFrame(place, slot.begun, slot.frame)
             for place, slot in self.lying
@@ -410,7 +410,7 @@ class RingReference:
         return frame.epoch == read.epoch and value is not None and read.first <= value <= read.last
 
     def _why_not(self, read: Wanted) -> str:
-        """The lowest number that can say why: its slot has a later frame, or one that is not whole."""
+        """Return the word for the lowest number that says why: its slot has a later frame, or one that is not whole."""
         lying = dict(self.lying)
         for seq in range(max(read.first, read.last - self.slots + 1), read.last + 1):
             slot = lying.get(seq % self.slots)
@@ -489,7 +489,7 @@ class JoinReference:
             ring.lying = lying
 
     def offer(self, value: int) -> tuple[object, ...]:
-        """An output time or tick is wanted; what is skipped for it."""
+        """Ask for an output time or tick; return what is skipped for it."""
         wanted = self.stage.wanted
         gone: tuple[int, ...] = ()
         word = ""
@@ -503,7 +503,7 @@ class JoinReference:
         return tuple(("skip", old, old, word, ()) for old in gone)
 
     def next_out(self) -> int | None:
-        """The output that is asked for next: the first one wanted; of a sequence join the one after the last."""
+        """Return the output to ask for next: the first one wanted; of a sequence join the one after the last."""
         known, stage = self.barrier.known, self.stage
         if self.spec.barrier != "sequence":
             return stage.wanted[0] if stage.wanted else None
@@ -545,7 +545,7 @@ class JoinReference:
         return "attempt", attempt.out, attempt.reads, attempt.absent
 
     def finish(self) -> object:
-        """The reads are done: an output, or what is skipped (sections 5, 6.4, 7.2, 9.1)."""
+        """End the reads: return an output, or what is skipped (sections 5, 6.4, 7.2, 9.1)."""
         stage, barrier = self.stage, self.barrier
         attempt = stage.attempt
         assert attempt is not None

@@ -165,7 +165,7 @@ class JoinScope(NamedScope):
         return JoinStage(barrier, StageConfig(chosen.on_failure, chosen.pending, chosen.most_pending, slots))
 
     def _judged(self, journal: Sequence[JoinEntry]) -> str:
-        """Return what the invariants say against a journal first."""
+        """Return the first violation that the invariants find in a journal; empty if there is none."""
         wrong = judge_join(journal, self.system().spec).violations
         return str(wrong[0]) if wrong else ""
 
@@ -215,7 +215,7 @@ def frames(stream: int, *seqs: int, epoch: int = 1) -> Script:
 
 
 def moments(*at: int) -> Script:
-    """The clock goes on."""
+    """Return a script in which the clock goes on."""
     return tuple(map(time, at))
 
 

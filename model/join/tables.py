@@ -107,7 +107,7 @@ def is_map(each: MapFields, timed: bool) -> bool:
 
 
 def _made(rule: RuleFields, timed: bool) -> Any:
-    """The rule as the code has it."""
+    """Return the rule as the code has it."""
     if timed:
         kind, source = MergeTimeRuleType(rule.type), TimestampSource(rule.source)
         return TimestampMergeRule(rule.stream, kind, source, rule.offset, rule.window)
@@ -115,7 +115,7 @@ def _made(rule: RuleFields, timed: bool) -> Any:
 
 
 def _announce(each: MapFields, timed: bool) -> Any:
-    """The map as the code has it."""
+    """Return the map as the code has it."""
     rules = tuple(_made(rule, timed) for rule in each.rules)
     if timed:
         clock = ClockDomain(each.clock)
@@ -124,7 +124,7 @@ def _announce(each: MapFields, timed: bool) -> Any:
 
 
 def _fate(make: Callable[..., object], *args: Any, **named: Any) -> str:
-    """Return whether something can be made."""
+    """Return the word for whether something can be made."""
     try:
         make(*args, **named)
     except ContractError:

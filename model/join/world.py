@@ -111,11 +111,11 @@ class JoinWorld:
     # The inputs.
 
     def begin(self, frame: Frame) -> None:
-        """A writer begins a frame."""
+        """Begin a frame, as a writer does."""
         self.rings[frame.stream_id].begin(frame)
 
     def commit(self, frame: Frame, now_ns: int) -> None:
-        """A writer has written it."""
+        """Commit a frame that a writer has written."""
         self.rings[frame.stream_id].commit(frame)
         self.entries.append((now_ns, "publish", frame.stream_id, frame_facts(frame)))
 
@@ -125,12 +125,12 @@ class JoinWorld:
         self.commit(frame, now_ns)
 
     def observe(self, frame: Frame, now_ns: int) -> None:
-        """A frame's descriptor comes to the stage, and the time in its slot header with it."""
+        """Bring a frame's descriptor to the stage, and the time in its slot header with it."""
         self.entries.append((now_ns, "observe", frame.stream_id, frame_facts(frame)))
         self.stage.observe(frame, now_ns)
 
     def process(self, frame: Frame, now_ns: int) -> None:
-        """A stage before the join has processed a stream up to `frame`."""
+        """Note that a stage before the join has processed a stream up to `frame`."""
         barrier = self.stage.barrier
         if isinstance(barrier, SequenceJoinBarrier):
             self.entries.append((now_ns, "process", frame.stream_id, (frame.epoch, "seq", frame.seq)))
@@ -150,7 +150,7 @@ class JoinWorld:
     # The control stream.
 
     def announce(self, said: MergeMap | InvalidMergeMap, now_ns: int) -> MapChange:
-        """A map comes, or what should be one."""
+        """Bring a map to the stage, or what should be one."""
         if isinstance(said, InvalidMergeMap):
             kind = "sequence" if said.kind is SequenceMergeMapAnnounce else "timestamp"
             if said.out_stream_id == self.out:
@@ -169,7 +169,7 @@ class JoinWorld:
     # The output.
 
     def offer(self, value: int, now_ns: int) -> tuple[Skipped, ...]:
-        """An output time or tick is wanted; what is skipped for it."""
+        """Ask for an output time or tick; return what is skipped for it."""
         gone = self.stage.offer(value)
         for skipped in gone:
             self._note(skipped, now_ns)
@@ -200,7 +200,7 @@ class JoinWorld:
         return True
 
     def end(self, now_ns: int) -> Joined | Skipped:
-        """The reads of the attempt are done: what becomes of it."""
+        """End the reads of the attempt; return what becomes of it."""
         attempt = self.stage.attempt
         reads = attempt.reads if attempt is not None else ()
         found = [

@@ -167,7 +167,7 @@ def data_of(
 
 
 def _in_columns(graph: StateGraph, columns: Columns) -> dict[str, Any]:
-    """A graph of states as the component takes it: an edge is a number of each list, a target counts from its state."""
+    """Return a graph of states for the component: an edge is a number of each list, a target counts from its state."""
     moves: dict[str, int] = {}
     notes: dict[tuple[tuple[int, ...], ...], int] = {}
     edges = [(number, edge) for number, its in enumerate(graph.edges) for edge in its]
@@ -266,7 +266,7 @@ def packed(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def element(data: Mapping[str, Any]) -> str:
-    """A run in a page that has `resources` once: a place for it, and its data."""
+    """Return a run for a page that has `resources` once: a place for it, and its data."""
     text = json.dumps(packed(data), separators=(",", ":")).replace("<", "\\u003c")
     return f'<div class="brl-run"></div><script type="application/json">{text}</script>'
 

@@ -71,7 +71,7 @@ def in_xml(text: str) -> str:
 
 
 def text_of(value: object) -> str:
-    """A value as a reader has it: a float to four figures, nothing as a dash."""
+    """Return a value as a reader has it: a float to four figures, nothing as a dash."""
     if value is None:
         return "–"
     if isinstance(value, bool):

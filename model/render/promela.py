@@ -206,7 +206,7 @@ def _move(guard: str, text: str, effect: str) -> str:
 
 
 def _said(queue: str, task: str, what: str, effect: str) -> str:
-    """A move that takes an order or a report about a checkpoint."""
+    """Return a move that takes an order or a report about a checkpoint."""
     guard = "CAN_OBEY" if queue == "orders" else "CAN_HEAR"
     text = f"{what.lower()} {task}" + ("" if what == "INJECT" else " %d")
     line = f'printf("{text}\\n")' if what == "INJECT" else f'printf("{text}\\n", n)'

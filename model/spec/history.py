@@ -779,7 +779,7 @@ def _let_go(channel: ChannelHistory, message: object) -> None:
 
 
 def _send_control(channel: ChannelHistory, entry: Entry) -> None:
-    """The last of `sent` is no event."""
+    """Note that the last of `sent` is no event."""
     channel.sent_controls.append(len(channel.sent) - 1)
     if _goes_ahead(entry[4]):
         channel.ahead.add(cast(MessageView, entry[4]).checkpoint_id)

@@ -28,7 +28,7 @@ def content(checkpoint_id: int) -> TaskSnapshot:
 
 
 def part(checkpoint_id: int) -> StoredSnapshot:
-    """Return its entry in the manifest."""
+    """Return the entry of a checkpoint's only part in the manifest."""
     return files_of(content(checkpoint_id))[0]
 
 

@@ -600,7 +600,7 @@ def _is_same(field: str, same: bool) -> str | None:
 
 
 def _goes(make: Callable[[], object]) -> str | None:
-    """Return why it is not taken."""
+    """Return why it is refused; None if it is taken."""
     try:
         make()
     except BarrierError as error:
@@ -609,7 +609,7 @@ def _goes(make: Callable[[], object]) -> str | None:
 
 
 def _numbers(most: int | None, or_none: str) -> str | None:
-    """Return what is taken for a number within bounds; and a refusal says all that is allowed."""
+    """Return what is wrongly taken for a number within bounds, or refused without all that is allowed."""
     for value in (None, True, 2.0, 1, 2, 5, 6):
         is_within = type(value) is int and 2 <= value <= (most or value)
         allowed = is_within or (value is None and bool(or_none))
@@ -626,7 +626,7 @@ def _numbers(most: int | None, or_none: str) -> str | None:
 
 
 def _sizes() -> str | None:
-    """Return what a part that says so is taken at its word for, at every place."""
+    """Return why a part without data is taken for one that has some; None if it is not."""
     with_any = Manifest(1, 0, True, ())
     if (with_any.size_bytes, with_any.event_count, InFlight(0, ()).size_bytes) != (0, 0, 0):
         return "nothing has a size"

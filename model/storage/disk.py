@@ -192,7 +192,7 @@ def _not_taken() -> str | None:
 
 
 def _unflushed() -> str | None:
-    """A pipe has no disk: the system refuses to flush it."""
+    """Return why a flush that the system refuses, as a pipe has no disk, is no error here; None if it is one."""
     source, sink = os.pipe()
     with FileIO(source, "rb"), FileIO(sink, "wb") as file, suppress(OSError):
         RealFile(file).flush()

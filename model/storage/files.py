@@ -263,7 +263,7 @@ READS = ("names", "exists", "is_folder", "read")
 
 
 def _packed(nodes: list[FileNode]) -> Tree:
-    """The nodes that can be reached, in one order for each file system."""
+    """Return the nodes that can be reached, in one order for each file system."""
     order: dict[int, int] = {0: 0}
     waiting = [0]
     for at in waiting:

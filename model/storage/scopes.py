@@ -72,7 +72,7 @@ def one(*work: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def beside(work: tuple[str, ...], *other: str, name: str = "other") -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """A writer that does this, and another process."""
+    """Return a writer that does this, and another process."""
     return (*one(*work), (name, ("open", *other)))
 
 

@@ -321,7 +321,7 @@ class StoreWorld:
     # The system.
 
     def start(self) -> StoreState:
-        """The checkpoints that are there before, and every process at its beginning."""
+        """Return the state with the checkpoints that are there before, and every process at its beginning."""
         disk = Direct(EMPTY)
         begun: list[int] = []
         try:
@@ -438,7 +438,7 @@ class StoreWorld:
         return None
 
     def _due(self) -> tuple[int, ...]:
-        """The ids of the checkpoints that the one process takes."""
+        """Return the ids of the checkpoints that the one process takes."""
         checkpoint_id, due = self.bounds.before + self.bounds.left, []
         for work in self.bounds.clients[0][1]:
             if work in ("take", "drop"):
@@ -447,7 +447,7 @@ class StoreWorld:
         return tuple(due)
 
     def _due_at_the_end(self) -> tuple[int, ...]:
-        """The ids that are complete when the one process has ended, newest first."""
+        """Return the ids that are complete when the one process has ended, newest first."""
         taken, complete = iter(self._due()), list(range(1, self.bounds.before + 1))
         for work in self.bounds.clients[0][1]:
             if work == "take":
@@ -531,7 +531,7 @@ class StoreWorld:
         return self._asked[index]
 
     def _settled(self, state: list[int]) -> StoreState:
-        """The state when every operation that has ended is followed by the next."""
+        """Return the state when every operation that has ended is followed by the next."""
         for at in range(3, len(state)):
             while (client := self.clients.values[state[at]]).work and isinstance(done := self._next(state[at]), Done):
                 monitor = self.monitors.values[state[1]]

@@ -145,7 +145,7 @@ def _text_of(violation: ScopeViolation) -> str:
 
 @cache
 def _components(kind: type, protocol: str) -> Components:
-    """The class is looked at once."""
+    """Return the components of a class, which is looked at once."""
     return parts_of(kind, protocol)
 
 
