@@ -86,7 +86,7 @@ def _row(run_id: str, settings: Mapping[str, Any], facts: Any, bench: Bench) -> 
 
 
 def page(answer: Answer, bench: Bench, directory: Path) -> str:
-    """The report on an answer that is in `directory`, as HTML."""
+    """Return the report on an answer that is in `directory`, as HTML."""
     question, runs = answer.question, bench.kept()
     chart, words = PICTURES[question.analysis["name"]](bench, question.analysis, answer.found)
     behind = PageTable.of(
@@ -187,7 +187,7 @@ def shown_changes(answer: Answer) -> Changes:
 
 
 def drawn_join_of(bench: Bench, changes: Changes, directory: Path) -> list[Drawn]:
-    """The join of the run with these changes whose wait is in the middle, its median output, and its worst."""
+    """Return the join of the run with these changes whose wait is in the middle, its median output, and its worst."""
     runs = [facts for facts in bench.known(changes) if facts.join is not None and facts.join.wait_p99_ms is not None]
     if not runs:
         return []
@@ -206,7 +206,7 @@ def drawn_of(bench: Bench, changes: Changes, directory: Path) -> list[Drawn]:
     of_many = f"of {len(every)} steady checkpoints of {bench.scenario.name} ({words_of(changes)}), {len(runs)} runs"
 
     def drawn(section: Section, at_ms: float, which: str, above: Mapping[Section, str]) -> list[Drawn]:
-        """The checkpoint that takes so long, behind the sections on the job of its run."""
+        """Return the checkpoint that takes so long, behind the sections on the job of its run."""
         facts = min(runs, key=lambda each: min(abs(d - at_ms) for d in each.durations_ms))
         run_id = bench.run_id(changes, facts.seed)
 

@@ -30,7 +30,7 @@ class ThroughputMeter:
         self._last = 0.0
 
     def read(self, size: int) -> None:
-        """A buffer of so many bytes was opened."""
+        """Note that a buffer of so many bytes was opened."""
         if self._since_ns is None:
             self._since_ns = self._clock.now
         self._bytes += size
@@ -101,7 +101,7 @@ class BufferDebloater:
             channel.starts_with(self.buffer_bytes)
 
     def adjust(self) -> None:
-        """A period is over."""
+        """Adjust the size of the buffers, as a period is over."""
         settings = self._settings
         throughput = self._meter.per_s()
         in_use = max(1, sum(channel.buffers_in_use() for channel in self._channels))

@@ -70,7 +70,7 @@ class GateReader:
         return self._open >= 0 or bool(self.line)
 
     def take(self) -> tuple[int, StreamMessage] | None:
-        """The next message and the input it is from; None if there is none, or but parts of one."""
+        """Return the next message and the input it is from; None if there is none, or but parts of one."""
         while self._open < 0:
             if not self.line:
                 return None
@@ -111,7 +111,7 @@ class GateReader:
         return self._partial.get(local, [])
 
     def recheck(self, local: int) -> None:
-        """A barrier was taken out of channel `local`: nothing may be left to read there."""
+        """Take channel `local` out of the line if a barrier taken out of it has left nothing to read there."""
         if self.listed[local] and local not in self._partial and not self._channels[local].readable():
             self.listed[local] = False
             self.line.remove(local)
@@ -151,7 +151,7 @@ class QueueReader(GateReader):
         self.queues = queues
 
     def take(self) -> tuple[int, StreamMessage] | None:
-        """The next message and the input it is from; None if there is none."""
+        """Return the next message and the input it is from; None if there is none."""
         line = self.line
         if not line:
             return None
@@ -217,7 +217,7 @@ class Inbox:
             self._line_up(reader)
 
     def _line_up(self, reader: GateReader) -> None:
-        """A gate that has data, and does not stand in line, goes to its end."""
+        """Send a gate that has data, and does not stand in line, to the end of the line."""
         if reader.has_more() and reader not in self._gates:
             self._gates.append(reader)
 
@@ -278,7 +278,7 @@ class Inbox:
         reader.block(local)
 
     def recheck(self, index: int) -> None:
-        """A barrier was taken out of input `index`: nothing may be left to read there."""
+        """Take input `index` out of the line if a barrier taken out of it has left nothing to read there."""
         reader, local = self._where[index]
         reader.recheck(local)
 

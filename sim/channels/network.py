@@ -52,7 +52,7 @@ class BufferPool:
         self.unwritten: NetworkChannel | None = None  # it has begun a record, and waits for a buffer to go on in
 
     def available(self) -> bool:
-        """A task asks before it takes its next message, so that it need not stop in the middle of one."""
+        """Return whether a task may take its next message: it asks, so that it need not stop in the middle of one."""
         return self.free > 0 and self.at_most == 0
 
     def grants(self) -> bool:
@@ -322,7 +322,7 @@ class NetworkChannel:
                 self._offer()
 
     def _tail(self) -> Buffer | None:
-        """The buffer that is being filled."""
+        """Return the buffer that is being filled."""
         if self._subpartition:
             tail = self._subpartition[-1]
             if not tail.finished:
@@ -444,7 +444,7 @@ class NetworkChannel:
         return None
 
     def resume(self) -> None:
-        """The receiver goes on reading behind the barrier."""
+        """Note that the receiver goes on reading behind the barrier."""
         if self._stopped:
             self._tell_sender(self._go_on)
 
@@ -544,7 +544,7 @@ class NetworkChannel:
         return False
 
     def take_overtaking(self, unread: MessageChunk) -> tuple[CheckpointBarrier, list[Event]]:
-        """The barrier that has overtaken, and what it has passed at the receiver."""
+        """Return the barrier that has overtaken, and what it has passed at the receiver."""
         if self._gate is None:
             queued = [message for buffer in self._subpartition for message in buffer.messages[buffer.start :]]
         else:
@@ -552,7 +552,7 @@ class NetworkChannel:
         return self._overtakers.take(unread, queued)
 
     def grant_floating(self) -> None:
-        """One floating buffer of the gate is this channel's: a credit more for the sender."""
+        """Give one floating buffer of the gate to this channel: a credit more for the sender."""
         self._free_floating += 1
         self._give_credit()
 
@@ -587,7 +587,7 @@ class NetworkChannel:
         return chunk
 
     def close(self) -> None:
-        """The last message of the opened buffer has been taken: the buffer is free again."""
+        """Free the opened buffer: its last message has been taken."""
         holder, self._opened = self._opened, NO_BUFFER
         if isinstance(holder, Buffer):
             holder.readers -= 1
@@ -614,7 +614,7 @@ class NetworkChannel:
 
 
 def _events(buffers: Iterable[Buffer]) -> list[Event]:
-    """The events in `buffers` that have not left, in order."""
+    """Return the events in `buffers` that have not left, in order."""
     return [message for buffer in buffers for message in buffer.messages[buffer.start :] if type(message) is Event]
 
 
@@ -632,7 +632,7 @@ class ReceiverPool:
         self._waiting.append(channel)
 
     def recycle(self) -> None:
-        """A floating buffer is free: the channel that has waited longest gets it, and waits again if it needs more."""
+        """Give a free floating buffer to the channel that has waited longest, which waits again if it needs more."""
         while self._waiting:
             channel = self._waiting.popleft()
             channel.waiting_for_floating = False

@@ -55,10 +55,10 @@ class Channel(Protocol):
         """The next buffer's messages, in order."""
 
     def close(self) -> None:
-        """The last message of the opened buffer has been taken."""
+        """Note that the last message of the opened buffer has been taken."""
 
     def resume(self) -> None:
-        """The receiver goes on reading behind a barrier."""
+        """Note that the receiver goes on reading behind a barrier."""
 
     def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
         """Send `barrier` past all that lies here; the events that it passed at the sender."""
@@ -70,7 +70,7 @@ class Channel(Protocol):
         """Let `barrier` pass all in the place of the one of its id; return whether that lay at the receiver."""
 
     def take_overtaking(self, unread: MessageChunk) -> tuple[CheckpointBarrier, list[Event]]:
-        """The barrier that has overtaken, and the events it has passed at the receiver: still to be taken.
+        """Return the barrier that has overtaken, and the events it has passed at the receiver: still to be taken.
 
         `unread` is what the reader has opened and not taken yet.
         """
@@ -213,7 +213,7 @@ class SpscChannel:
         return message
 
     def close(self) -> None:
-        """The buffer that was opened has been read to its end."""
+        """Note that the buffer that was opened has been read to its end."""
 
     def resume(self) -> None:
         """Do nothing, as nothing stops behind a barrier here: the queue fills up."""
@@ -251,7 +251,7 @@ class SpscChannel:
         return False
 
     def take_overtaking(self, unread: MessageChunk) -> tuple[CheckpointBarrier, list[Event]]:
-        """The barrier that has overtaken, and what it has passed."""
+        """Return the barrier that has overtaken, and what it has passed."""
         barrier, passed = self.overtakers.take(unread, [*self.queue, *self._in_transit])
         if barrier.checkpoint_id in self._prioritised:
             self._prioritised.remove(barrier.checkpoint_id)

@@ -79,7 +79,7 @@ class Subject(Generic[M]):
     take_note: Callable[[Any], None] = lambda noted: None
 
     def moves(self, state: State) -> Sequence[M]:
-        """The moves that are made in a state."""
+        """Return the moves that are made in a state."""
         moves = self.system.moves(state)
         return moves if self.ample is None or len(moves) < 2 else self.ample(state, moves)
 
@@ -159,7 +159,7 @@ class _Files:
         return self.folder / f"led-to-{level}.hashes"
 
     def sender(self, level: int, source: int | str, width: int) -> Callable[[set[State]], None]:
-        """Return what sends states to the partitions of a level."""
+        """Return a function that sends states to the partitions of a level."""
         count = 0
 
         def send(states: set[State]) -> None:

@@ -274,7 +274,7 @@ class JobBuilder:
         return self.draw(law, task, "subtask's slowness")() / NS_PER_S
 
     def _service(self, task: str, settings: SourceSettings | OperatorSettings) -> Callable[[], int]:
-        """Return what draws a service of this subtask, in nanoseconds."""
+        """Return a function that draws a service of this subtask, in nanoseconds."""
         drawn, factor = self.draw(settings.service_s, task, "service"), self._slowness[task]
         if settings.service_noise:
             law = Distribution("lognormal", (1.0, settings.service_noise))
@@ -283,13 +283,13 @@ class JobBuilder:
         return drawn if factor == 1.0 else lambda: round(drawn() * factor)
 
     def _sync_law(self, task: str) -> Distribution:
-        """A state of its own size takes a time of its own to copy."""
+        """Return the law of the time that a copy of the state takes; a state of its own size has its own."""
         operator = self.scenario.topology.operator_of(task)
         own = (self.scenario.sources.get(operator) or self.scenario.operators[operator]).sync_s
         return self.scenario.checkpoint.sync_s if own is None else own
 
     def _beginning(self, task: str) -> Callable[[bool], int] | None:
-        """Return what draws the work of a task that begins its part, unaligned or not; None if there is none."""
+        """Return a function that draws the work to begin a part of a task, unaligned or not; None if there is none."""
         aligned, unaligned = self.scenario.checkpoint.begin_s, self.scenario.checkpoint.unaligned_begin_s
         if unaligned is None:
             unaligned = aligned
@@ -299,7 +299,7 @@ class JobBuilder:
         return lambda is_unaligned: draws[is_unaligned]()
 
     def _chained_work(self, node: OperatorNode, settings: OperatorSettings) -> Callable[[int], None]:
-        """Return what adds the service of the operator at a place of a task's chain to the step under way."""
+        """Return a function that adds the service of an operator of a chain, by its place, to the step under way."""
         factor = self._slowness[node.name]
         draws = [
             self.draw(chained.service_s, node.name, f"service of chained {place}")

@@ -160,7 +160,7 @@ class CoordinatorNode:
     # What tasks say.
 
     def report(self, report: Acknowledge | Decline) -> None:
-        """A task has something to say: it arrives after the asynchronous part and the way here."""
+        """Send what a task has to say: it arrives after the asynchronous part and the way here."""
         task = report.task
         delay_ns = self._latencies.ack[task]()
         if type(report) is Acknowledge:
@@ -175,7 +175,7 @@ class CoordinatorNode:
         self._hear_in_order(task, delay_ns, lambda: self._heard(report))
 
     def _begin_to_save(self, report: Acknowledge, began_ns: int) -> int:
-        """Return how long the asynchronous part takes, in nanoseconds."""
+        """Begin to save a part; return how long its asynchronous part takes, in nanoseconds."""
         state_bytes = len(repr(report.image))
         inflight_bytes = sum(data.size_bytes for data in (*report.inflight, *report.inflight_output))
         usual_ns = self._latencies.async_part[report.task]()
@@ -190,7 +190,7 @@ class CoordinatorNode:
         return async_ns
 
     def _save(self, report: Acknowledge) -> None:
-        """The asynchronous part is over: the part is durable now, or has been refused."""
+        """Save the part, as its asynchronous part is over: it is durable now, or has been refused."""
         node = self._job.nodes[report.task]
         if not node.dead and not self._storage.write(report):
             self._unsaved.add((report.task, report.checkpoint_id))
@@ -231,7 +231,7 @@ class CoordinatorNode:
         return bool(newest)
 
     def finished(self, part: Acknowledge) -> None:
-        """A task has ended, and has nothing more to report but its final snapshot."""
+        """Note that a task has ended, and has nothing more to report but its final snapshot."""
         self._hear_in_order(part.task, self._latencies.ack[part.task](), lambda: self._heard_end(part))
 
     def _heard_end(self, part: Acknowledge) -> None:
@@ -242,7 +242,7 @@ class CoordinatorNode:
     # A failover.
 
     def suspend(self, reason: Reason) -> None:
-        """The job has failed: what is pending is aborted, and nothing begins until `resume`."""
+        """Abort what is pending, as the job has failed; nothing begins until `resume`."""
         self._armed_ns = None
         self.on_the_way = 0
         self._carry_out(self.machine.suspend(self._clock.now, reason))
@@ -298,13 +298,13 @@ class CoordinatorNode:
             self._clock.after(self._switch_ns, lambda: self._prioritise(barrier))
 
     def _prioritise(self, barrier: CheckpointBarrier) -> None:
-        """The time for an aligned checkpoint is up, everywhere at once: it counts from the trigger (rule 11)."""
+        """Let an aligned checkpoint overtake everywhere at once, as its time is up, from the trigger (rule 11)."""
         if barrier.checkpoint_id in self.machine.pending:
             for node in self._job.nodes.values():
                 node.prioritise_barrier(barrier)
 
     def _inject(self, action: Inject) -> None:
-        """The command has reached the source."""
+        """Bring the command to the source."""
         node = self._job.nodes[action.source]
         assert isinstance(node, SourceNode)
         self._metrics.commanded(action.source, action.command.checkpoint_id, self._clock.now)
@@ -351,13 +351,13 @@ class CoordinatorNode:
             self._not_saved(action.checkpoint_id, Reason.STORE_FAILED)
 
     def _not_saved(self, checkpoint_id: int, why: Reason) -> None:
-        """A final snapshot was not saved: there will be no manifest, and another try (rule 20)."""
+        """Note that a final snapshot was not saved: there will be no manifest, and another try (rule 20)."""
         if not self.dead and checkpoint_id in self._saving:
             self._saving.remove(checkpoint_id)
             self._carry_out(self.machine.publish_failed(checkpoint_id, self._clock.now, definite=True, why=why))
 
     def _write_manifest(self, action: Publish) -> None:
-        """A restart waits for that to end (rule 20)."""
+        """Write a manifest; a restart waits for that to end (rule 20)."""
         self._publishing[action.checkpoint_id] = action.parts
         self._metrics.manifest(action.checkpoint_id, self._clock.now)
         write_ns = self._storage.publish_ns()

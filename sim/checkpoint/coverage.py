@@ -220,7 +220,7 @@ def _idle(scenario: Scenario, effects: dict[str, FaultEffect], ended_ns: int) ->
 
 
 def _missed(faults: Sequence[Fault], effects: dict[str, FaultEffect]) -> Iterator[str]:
-    """A line for each fault that struck at times only where there was nothing."""
+    """Yield a line for each fault that struck at times only where there was nothing."""
     for fault in faults:
         effect = effects[fault.name]
         strikes = fault.kind in ("crash", "coordinator_crash", "stall", "cancel_checkpoint")

@@ -156,7 +156,7 @@ class Journal:
         self._attempts = attempt
 
     def path(self, record: CheckpointRecord) -> CriticalPath:
-        """The pieces of a checkpoint that is complete, in the order of time."""
+        """Return the pieces of a checkpoint that is complete, in the order of time."""
         return CriticalPath(reversed(_Walk(self, record).pieces))
 
 
@@ -212,7 +212,7 @@ class _Walk:
         self._back(record.triggered_ns, COORDINATOR, TRIGGER, "the command")
 
     def _barrier(self, task: str, part: TaskPart, came: _Came | None) -> None:
-        """Return what came and made the task go on; None if its deadline did."""
+        """Follow back the barrier that came and made the task go on; `came` is None if its deadline did."""
         journal = self._journal
         if came is None:
             came = journal._first.get((self._id, task))
@@ -241,6 +241,6 @@ class _Walk:
         self._snapshot(sender, its)
 
     def _wait(self, to_ns: int, task: str, part: TaskPart, waits_for: str) -> None:
-        """A barrier was waited for: the first one, or another."""
+        """Add the wait for a barrier: the first one, or another."""
         self._back(max(to_ns, part.first_barrier_ns), task, ALIGNMENT, waits_for)
         self._back(to_ns, task, START_DELAY, waits_for)

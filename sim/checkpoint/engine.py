@@ -147,7 +147,7 @@ class Engine:
         self.metrics.waiting(self.clock.now, in_channels + at_sources)
 
     def _link_changed(self, edge: str) -> None:
-        """The links of an exchange have become slower or faster."""
+        """Set the speed of the links of an exchange, which have become slower or faster."""
         for name, channel in self.job.channels.items():
             if isinstance(channel, NetworkChannel) and self.scenario.topology.edge_of(name) == edge:
                 channel.ns_per_byte = self._builder.ns_per_byte(edge)

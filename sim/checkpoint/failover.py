@@ -130,7 +130,7 @@ class Recovery:
         return True
 
     def fail(self, cause: str) -> None:
-        """The coordinator itself fails the job: nothing need be noticed."""
+        """Fail the job, as the coordinator itself does: nothing need be noticed."""
         self._failed(cause, 0)
 
     def _failed(self, cause: str, detection_ns: int) -> None:
@@ -197,7 +197,7 @@ class Recovery:
         return {node.name: node.task.position for node in self._job.source_nodes}
 
     def caught_up(self) -> None:
-        """A source has nothing overdue any more."""
+        """Note that a source has nothing overdue any more."""
         self._behind -= 1
         if not self._behind:
             self.records[-1].caught_up_ns = self._clock.now

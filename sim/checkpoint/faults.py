@@ -105,7 +105,7 @@ class Faults:
         self.effects = {fault.name: FaultEffect() for fault in scenario.faults}
 
     def tasks_of(self, fault: Fault) -> list[str]:
-        """The subtasks that the fault is about."""
+        """Return the subtasks that the fault is about."""
         topology = self._scenario.topology
         return [task for task in topology.tasks if fault.task in (task, topology.operator_of(task), ALL)]
 

@@ -78,15 +78,15 @@ class Metrics:
         self.buffer_sizes: dict[tuple[str, str], list[BufferSize]] = {}  # by task and exchange
 
     def triggered(self, checkpoint_id: int, now_ns: int, commands_ns: int) -> None:
-        """A checkpoint has begun; its commands leave at `commands_ns`."""
+        """Note that a checkpoint has begun; its commands leave at `commands_ns`."""
         self.checkpoints[checkpoint_id] = CheckpointRecord(checkpoint_id, now_ns, commands_ns=commands_ns)
 
     def manifest(self, checkpoint_id: int, now_ns: int) -> None:
-        """The manifest of a checkpoint is begun."""
+        """Note that the manifest of a checkpoint is begun."""
         self.checkpoints[checkpoint_id].manifest_ns = now_ns
 
     def debloated(self, task: str, edge: str, now_ns: int, buffer_bytes: int, estimated_s: float) -> None:
-        """A gate has thought about the size of its buffers."""
+        """Note that a gate has thought about the size of its buffers."""
         self.buffer_sizes.setdefault((task, edge), []).append(BufferSize(now_ns, buffer_bytes, estimated_s))
 
     def waiting(self, now_ns: int, records: float) -> None:
@@ -103,28 +103,28 @@ class Metrics:
             part.last_barrier_ns, part.processed_bytes = now_ns, bytes_taken - part.bytes_before
 
     def snapshot(self, task: str, checkpoint_id: int, now_ns: int, sync_ns: int, applied: int) -> None:
-        """The task takes its image, having applied so many events."""
+        """Note that the task takes its image, having applied so many events."""
         part = self.checkpoints[checkpoint_id].parts[task]
         part.snapshot_ns, part.sync_ns, part.applied = now_ns, sync_ns, applied
 
     def begins(self, task: str, checkpoint_id: int, begin_ns: int) -> None:
-        """The task has so much work to do, or so much more than it had, before its barrier leaves."""
+        """Note that the task has so much work to do, or so much more than it had, before its barrier leaves."""
         self.checkpoints[checkpoint_id].parts[task].begin_ns += begin_ns
 
     def async_part(
         self, report: Acknowledge, began_ns: int, async_ns: int, state_bytes: int, inflight_bytes: int
     ) -> None:
-        """The bytes that a part has to save, and how long that takes while the task goes on."""
+        """Note the bytes that a part has to save, and how long that takes while the task goes on."""
         part = self.checkpoints[report.checkpoint_id].parts[report.task]
         part.reported_ns, part.async_ns = began_ns, async_ns
         part.state_bytes, part.persisted_bytes, part.is_unaligned = state_bytes, inflight_bytes, report.is_unaligned
 
     def commanded(self, source: str, checkpoint_id: int, now_ns: int) -> None:
-        """The command to take a checkpoint has come to a source."""
+        """Note that the command to take a checkpoint has come to a source."""
         self.checkpoints[checkpoint_id].commanded_ns[source] = now_ns
 
     def overtook(self, channel: str, checkpoint_id: int, now_ns: int) -> None:
-        """A barrier that has passed what lies in `channel` is at its receiver, which ends its step first."""
+        """Note that a barrier which has passed what lies in `channel` is at its receiver, which ends its step first."""
         self.checkpoints[checkpoint_id].overtook_ns[channel] = now_ns
 
     def part(self, task: str, checkpoint_id: int) -> TaskPart | None:
@@ -142,7 +142,7 @@ class Metrics:
         self._end(checkpoint_id, now_ns, "FAILED", reason)
 
     def restored(self, checkpoint_id: int) -> None:
-        """The job goes on from this checkpoint: its manifest had been written, though nobody was there to say so."""
+        """Note that the job goes on from a checkpoint whose manifest was written, though nobody was there to say so."""
         record = self.checkpoints[checkpoint_id]
         record.status, record.failure = "COMPLETED", None
 

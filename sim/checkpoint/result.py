@@ -246,7 +246,7 @@ class Result(JudgedRun):
         }
 
     def _path_columns(self, record: CheckpointRecord) -> dict[str, Any]:
-        """The critical path by what was waited for, in ms, and the longest wait on it; empty if it did not complete."""
+        """Return the critical path by what was waited for, in ms, and the longest wait on it; empty if incomplete."""
         if record.status != "COMPLETED":
             return {}
         pieces = self.journal.path(record)
@@ -317,7 +317,7 @@ class Result(JudgedRun):
         return (part.first_barrier_ns - record.triggered_ns) / NS_PER_MS
 
     def _pressure(self) -> tuple[str | None, float]:
-        """The task that was busiest, and the largest share of its time that any task was back-pressured."""
+        """Return the busiest task, and the largest share of its time that any task was back-pressured."""
         if not self.duration_ns:
             return None, 0.0
         nodes = self._engine.job.nodes.values()
@@ -327,7 +327,7 @@ class Result(JudgedRun):
     # For machines and for the eye.
 
     def journal_text(self) -> str:
-        """Return what the rows stand for."""
+        """Return the text of the journal that the rows stand for."""
         return lines_of_rows(self._engine.rows)
 
     def trace(self) -> str:
@@ -487,8 +487,8 @@ class Result(JudgedRun):
         return witness(self.entries, self.attempts, checkpoint_id, fold_of(self.scenario))
 
     def timeline(self, checkpoint_id: int | None = None) -> Figure:
-        """Return when the barrier of one checkpoint (by default the last completed) reached and left each task,
-        drawn."""
+        """Draw when the barrier of one checkpoint (by default the last completed) reached and left each
+        task."""
         return figures.timeline(self.scenario.title, self.scenario.topology, self.record(checkpoint_id))
 
     def graph(self, checkpoint_id: int | None = None) -> Figure:

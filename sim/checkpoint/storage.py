@@ -117,7 +117,7 @@ class Storage:
     # What it does.
 
     def begin(self, checkpoint_id: int) -> None:
-        """A checkpoint is under way."""
+        """Note that a checkpoint is under way."""
         if self._store is not None:
             self._store.begin(checkpoint_id)
             self._parts[checkpoint_id] = {}
@@ -159,7 +159,7 @@ class Storage:
             self.publish(checkpoint_id, reports)
 
     def abandon(self, checkpoint_id: int) -> None:
-        """A checkpoint is aborted, surely incomplete: what was written is removed."""
+        """Remove what was written of a checkpoint that is aborted, surely incomplete."""
         if self._store is not None and self._parts.pop(checkpoint_id, None) is not None:
             self._store.abandon(checkpoint_id)
 
@@ -173,5 +173,5 @@ class Storage:
             return None
 
     def highest_id(self) -> int:
-        """The highest id that was ever begun."""
+        """Return the highest id that was ever begun."""
         return 0 if self._store is None else self._store.highest_id()

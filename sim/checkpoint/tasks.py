@@ -62,13 +62,13 @@ class CoordinatorPort(Protocol):
         """A source's periodic injector asks for a checkpoint (rule 2)."""
 
     def report(self, report: Acknowledge | Decline) -> None:
-        """A task has something to say."""
+        """Report what a task has to say."""
 
     def abort_checkpoint(self, checkpoint_id: int, reason: Reason) -> None:
         """A newer command replaced this one at a source."""
 
     def finished(self, part: Acknowledge) -> None:
-        """A task has ended; this is its final snapshot."""
+        """Note that a task has ended; this is its final snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +342,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         raise NotImplementedError
 
     def settle(self, index: int) -> None:
-        """An event of an input has taken effect; what that led to may be that no more of it is taken."""
+        """Note that an event of an input has taken effect; what that led to may be that no more of it is taken."""
         raise NotImplementedError
 
     def enter(self, state: int) -> None:
@@ -356,7 +356,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         raise NotImplementedError
 
     def notify(self, checkpoint_id: int) -> None:
-        """The announcement that a checkpoint is complete reaches the task."""
+        """Bring the announcement that a checkpoint is complete to the task."""
         self._calm = False
         self.entries.append((self.clock.now, ">notify", self.name, None, checkpoint_id))
         self.task.notify(checkpoint_id, self.clock.now)
@@ -405,7 +405,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
             self._timer.start_at(self._ends_ns)
 
     def _begin_part(self, checkpoint_id: int, is_unaligned: bool) -> None:
-        """A part begins: there is work to do before its barrier leaves."""
+        """Begin a part: there is work to do before its barrier leaves."""
         if self.begins is not None:
             self.begin_ns = self.begins(is_unaligned)
             self.metrics.begins(self.name, checkpoint_id, self.begin_ns)
@@ -415,13 +415,13 @@ class TaskNode(Runnable, Generic[SomeTask]):
                 self.cores.occupy(self.name, self.clock.now, self.begin_ns)
 
     def _snapshot(self, checkpoint_id: int) -> int:
-        """Return how long the synchronous part of a snapshot takes, in nanoseconds."""
+        """Take a snapshot; return how long its synchronous part takes, in nanoseconds."""
         sync_ns = self._sync()
         self.metrics.snapshot(self.name, checkpoint_id, self.clock.now, sync_ns, self.applied)
         return sync_ns
 
     def _begun(self, longer_ns: int) -> None:
-        """The work to begin a part is done, which took so much longer than it would alone."""
+        """End the work to begin a part, which took so much longer than it would alone."""
         self.metrics.begins(self.name, self._begun_id, longer_ns)
         self._ends_ns += longer_ns
         self.go(True)
@@ -491,7 +491,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
             self._prioritise_output(index, flagged(barrier))
 
     def _forwarded(self, barrier: CheckpointBarrier) -> None:
-        """A barrier is on its way out: an aligned one, until it has left each channel, may yet overtake there."""
+        """Begin a part, as its barrier is on its way out: an aligned one that has not left may yet overtake there."""
         self._begin_part(barrier.checkpoint_id, barrier.is_unaligned)
         if self._switch_ns is not None and not barrier.is_unaligned:
             on_their_way = {index for index, may in enumerate(self.may_overtake) if may}
@@ -518,7 +518,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         return any(turned)
 
     def prioritise_barrier(self, barrier: CheckpointBarrier) -> None:
-        """The time for an aligned checkpoint is up: its barriers that are still on their way out here overtake."""
+        """Let the barriers of an aligned checkpoint, as its time is up, overtake where they are on their way out."""
         if self.dead or barrier.checkpoint_id not in self._unsettled:
             return
         if not self._is_late(barrier.checkpoint_id):
@@ -538,7 +538,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
             self.task.capture_overtaken(index, passed, barrier.checkpoint_id)
 
     def departed(self, index: int, checkpoint_id: int) -> None:
-        """A barrier has left output `index`: what it could still pass there is settled."""
+        """Note that a barrier has left output `index`: what it could still pass there is settled."""
         unsettled = self._unsettled.get(checkpoint_id)
         if unsettled is not None:
             unsettled.discard(index)
@@ -631,7 +631,7 @@ class SourceNode(TaskNode[SourceTask]):
         self.emitted_ns = self.clock.now  # when it emitted last
 
     def seek(self) -> None:
-        """The task has been restored: go on with the event at its position."""
+        """Go on with the event at its position, as the task has been restored."""
         self._due_ns = self._log.due_ns[self.task.position - 1] + self._log.shift_ns
         self.behind = not self.task.finished
 
@@ -761,7 +761,7 @@ class SourceNode(TaskNode[SourceTask]):
         return self._watermark_sent_ms
 
     def allow(self, allowed_ms: float) -> None:
-        """The group announces up to where watermarks may go."""
+        """Allow watermarks up to where the group announces."""
         self.allowed_ms = allowed_ms
         if not self.pauses():
             self.wake()
@@ -788,7 +788,7 @@ class SourceNode(TaskNode[SourceTask]):
         self._on_caught_up()
 
     def _send_watermark(self, now: int) -> bool:
-        """A watermark is due: behind the newest event by the lateness that the scenario allows, and never back."""
+        """Send the watermark that is due: behind the newest event by the lateness of the scenario, and never back."""
         assert self._watermark_ns is not None
         assert self._next_watermark_ns is not None
         self._next_watermark_ns += ((now - self._next_watermark_ns) // self._watermark_ns + 1) * self._watermark_ns
@@ -801,7 +801,7 @@ class SourceNode(TaskNode[SourceTask]):
         return True
 
     def inject(self, command: InjectBarrierCommand) -> None:
-        """The coordinator's command is here; what it replaces is aborted (rule 3)."""
+        """Take the coordinator's command; what it replaces is aborted (rule 3)."""
         for replaced in self.handle.inject(command).replaced:
             self.coordinator.abort_checkpoint(replaced, Reason.REPLACED)
         self._calm = False
@@ -913,7 +913,7 @@ class OperatorNode(TaskNode[OperatorTask]):
                 return
 
     def _attend(self, continues: bool) -> bool:
-        """All that may have to be done besides taking a message; whether one may be taken now, or drained."""
+        """Do all that has to be done besides taking a message; return whether one may be taken now, or drained."""
         task = self.task
         while True:
             if self.begin_ns:
@@ -1004,7 +1004,7 @@ class OperatorNode(TaskNode[OperatorTask]):
         return all(pool.unwritten is None for pool in self._pools)
 
     def _offered(self, index: int, message: StreamMessage, took: bool) -> None:
-        """The gate was given a message; one that it did not take stays in hand."""
+        """Note that the gate was given a message; one that it did not take stays in hand."""
         if took:
             self._in_hand = None
         else:
@@ -1016,7 +1016,7 @@ class OperatorNode(TaskNode[OperatorTask]):
             self.inbox.block(index)
 
     def _take_overtaking(self, index: int, came_ns: int) -> None:
-        """A barrier that has overtaken in input `index` gets to the task."""
+        """Bring a barrier that has overtaken in input `index` to the task."""
         barrier, ahead = self._inputs[index].take_overtaking(self.inbox.unread(index))
         now, channel = self.clock.now, self.input_names[index]
         self.metrics.overtook(channel, barrier.checkpoint_id, came_ns)
@@ -1027,14 +1027,14 @@ class OperatorNode(TaskNode[OperatorTask]):
         self._prioritise_inputs(barrier)
 
     def overtaken(self, index: int) -> None:
-        """A barrier has overtaken in input `index`."""
+        """Note that a barrier has overtaken in input `index`."""
         self.inbox.recheck(index)
         self._overtakers.append((index, self.clock.now))
         self._calm = False
         self.wake()
 
     def announced(self, index: int, barrier: CheckpointBarrier) -> None:
-        """An aligned barrier has been queued at the receiver: it may be late enough to overtake."""
+        """Let an aligned barrier that has been queued at the receiver overtake, if it is late enough."""
         if self.task.gate.wants_overtaking(index, barrier, self.clock.now):
             self._inputs[index].prioritise_received(flagged(barrier))
 
@@ -1114,7 +1114,7 @@ class OperatorNode(TaskNode[OperatorTask]):
             self.clock.after(max(due_ns - self.clock.now, 0), self.deadline)
 
     def deadline(self) -> None:
-        """The alignment's deadline may have passed. A task that could switch does so between two messages."""
+        """Handle the alignment's deadline, if it has passed. A task that could switch does so between two messages."""
         if self.dead:
             return
         self._calm = False

@@ -134,7 +134,7 @@ def _checked(
 
 
 def _plain(value: Any) -> Any:
-    """Return it without infinities, which JSON does not have: null."""
+    """Return a value without infinities, which JSON does not have: null."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

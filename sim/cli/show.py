@@ -108,7 +108,7 @@ class Shown:
         return range(first, places[-1] + 1)
 
     def as_text(self) -> str:
-        """The trace as it is written, read again and put in order; of a part its moves, which are no trace any more."""
+        """Return the trace as written, read again and put in order; of a part its moves, which are a trace no more."""
         if not self.is_part:
             return write(self.entries, self.head, self.verdicts)
         part = self._entries_of_part()
@@ -130,7 +130,7 @@ class Shown:
         return self.page_with(self._sound_states())
 
     def page_with(self, graph: StateGraph | None) -> str:
-        """The same with the states around the run that are in `graph`."""
+        """Return the same page with the states around the run that are in `graph`."""
         data = data_of(
             self.entries,
             self.topology,

@@ -64,7 +64,7 @@ class TimedChannel:
         return self._inside == self._capacity
 
     def send(self, message: Message) -> None:
-        """The message is on its way."""
+        """Send the message on its way."""
         engine = self._engine
         self._inside += 1
         self._last_ns = max(engine.clock.now + self._latency(), self._last_ns)

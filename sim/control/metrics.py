@@ -25,7 +25,7 @@ class BarrierRecord:
     complete_ns: dict[str, int] = field(default_factory=dict)
 
     def wait_ms(self, node: str) -> float:
-        """The alignment wait at a processor where the barrier is complete."""
+        """Return the alignment wait at a processor where the barrier is complete."""
         return (self.complete_ns[node] - self.first_ns[node]) / NS_PER_MS
 
 
@@ -89,7 +89,7 @@ class ControlMetrics:
         return rows
 
     def alignment_rows(self) -> list[dict[str, Any]]:
-        """One row for each processor and channel on which a barrier was complete."""
+        """Return one row for each processor and channel on which a barrier was complete."""
         rows = []
         for node in self._wiring.processors:
             for carrier in ("data", "control"):

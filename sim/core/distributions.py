@@ -30,7 +30,7 @@ BLOCK_COUNT = 256
 
 
 def stream(seed: int, node: str, purpose: str) -> Random:
-    """The random numbers of one purpose at one node. Text seeds are hashed with SHA-512, the same everywhere."""
+    """Return the random numbers of one purpose at one node. Text seeds are hashed with SHA-512, the same everywhere."""
     return Random(f"{seed}/{node}/{purpose}")
 
 
@@ -117,7 +117,7 @@ def _in_blocks(draw: Callable[[], float], scale: float) -> Iterator[int]:
 
 
 def constant(value: float) -> Distribution:
-    """The distribution that is always `value`."""
+    """Return the distribution that is always `value`."""
     return Distribution("constant", (value,))
 
 

@@ -90,7 +90,7 @@ class JoinEngine:
     # The stage.
 
     def arrived(self, producer: Producer, frame: Frame) -> None:
-        """A frame's descriptor is here; its slot header is read at once, if it is still there."""
+        """Bring a frame's descriptor to the stage; its slot header is read at once, if it is still there."""
         ring = self.world.rings[frame.stream_id]
         header_is_there = ring.holds(frame)
         seen = frame if header_is_there else frame._replace(slot_ns=None)
@@ -107,7 +107,7 @@ class JoinEngine:
         self.go()
 
     def wants(self, out: int) -> None:
-        """An output is wanted."""
+        """Ask for an output."""
         self.measures.wanted(out, self.clock.now)
         self.world.offer(out, self.clock.now)
         self._measure()
@@ -194,7 +194,7 @@ class Producer:
         self._next()
 
     def _restart(self) -> None:
-        """The producer is started again: a new epoch, from frame 0, after a pause."""
+        """Start the producer again: a new epoch, from frame 0, after a pause."""
         self._epoch += 1
         self._seq = 0
         self._down_until_ns = self.engine.clock.now + ns(self.settings.restart_s)
@@ -334,13 +334,13 @@ class Measures:
         return self.from_ns <= at_ns <= self.to_ns
 
     def arrived(self, frame: Frame, now_ns: int) -> None:
-        """A frame is here."""
+        """Note that a frame is here."""
         self.last_ns[frame.stream_id] = now_ns
         if self._by_sequence:
             self._arrived_ns[frame.stream_id, frame.epoch, frame.seq] = now_ns
 
     def wanted(self, out: int, now_ns: int) -> None:
-        """An output is wanted."""
+        """Note that an output is wanted."""
         self.wanted_count += self.counts(now_ns)
         self._wanted_ns.setdefault(out, deque()).append(now_ns)
 
@@ -358,7 +358,7 @@ class Measures:
             self.skips[reason] = self.skips.get(reason, 0) + last - first + 1
 
     def waiting(self, engine: JoinEngine) -> int:
-        """The outputs that are not out at the end; of sequences those of which a frame has come."""
+        """Return how many outputs are not out at the end; of sequences those of which a frame has come."""
         if not self._by_sequence:
             return sum(self.counts(at_ns) for each in self._wanted_ns.values() for at_ns in each)
         barrier, next_out = engine.world.stage.barrier, engine.world.stage.next_out() or 0

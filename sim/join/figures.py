@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def timeline(title: str, entries: Iterable[JoinEntry]) -> Figure:
-    """The wait of each output since it was asked for; hollow without a stream, a cross where one is skipped."""
+    """Draw the wait of each output since it was asked for; hollow without a stream, a cross where one is skipped."""
     asked: dict[object, int] = {}
     outs: dict[bool, tuple[list[float], list[float]]] = {True: ([], []), False: ([], [])}
     skipped: list[float] = []
@@ -42,7 +42,7 @@ def timeline(title: str, entries: Iterable[JoinEntry]) -> Figure:
 
 
 def queues(title: str, entries: Iterable[JoinEntry], names: Mapping[int, str]) -> Figure:
-    """The frames of each stream that are at the join and in no output so far, over time."""
+    """Draw the frames of each stream that are at the join and in no output so far, over time."""
     waiting: dict[int, list[tuple[int, int]]] = {number: [] for number in names}
     drawn: dict[int, tuple[list[float], list[int]]] = {number: ([0.0], [0]) for number in names}
     for at_ns, verb, stream, subject in entries:

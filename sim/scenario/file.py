@@ -87,7 +87,7 @@ class ScenarioFile:
             yield key, table
 
     def list_of_tables(self, name: str) -> list[dict[str, Any]]:
-        """The tables of a name that may stand several times: [[fault]]."""
+        """Return the tables of a name that may stand several times: [[fault]]."""
         tables = self.data.get(name, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self.fail(f"{name!r}", f"is a list of tables: [[{name}]]")

@@ -256,7 +256,7 @@ def ticks(most: float, count: int) -> list[float]:
 
 
 def style() -> str:
-    """The style of what is drawn here."""
+    """Return the style of what is drawn here."""
     return """
 svg.drawn text { font: 12px system-ui, sans-serif; fill: currentColor; }
 svg.drawn .box { fill: var(--soft); stroke: var(--dim); }

@@ -118,7 +118,7 @@ def _ask(java: Path, *arguments: str) -> str:
 
 
 def _fronted(java: Java) -> Java:
-    """The same Java by a temporary home whose `java` drops the options that it does not know."""
+    """Return the same Java by a temporary home whose `java` drops the options that it does not know."""
     home = Path(tempfile.mkdtemp(prefix="barrierlab-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     front = home / "bin" / "java"

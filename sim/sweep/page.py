@@ -39,7 +39,7 @@ class PageTable:
 
     @staticmethod
     def of(caption: str, head: Sequence[str], rows: Iterable[tuple[str, Sequence[Any]]], text: int = 1) -> PageTable:
-        """A table of rows that are each of a run: its id comes first."""
+        """Return a table of rows that are each of a run: its id comes first."""
         listed = list(rows)
         more = f" The first {MOST_ROWS} of {len(listed)} rows." if len(listed) > MOST_ROWS else ""
         kept = listed[:MOST_ROWS]

@@ -185,7 +185,7 @@ def load_plan(sweep: str | Path) -> SweepPlan:
 
 
 def plan_of(text: str, name: str, path: Path) -> SweepPlan:
-    """The plan that the text of a sweep file describes. `path` is named in errors; scenarios are sought beside it."""
+    """Return the plan that a sweep file's text describes. `path` is named in errors; scenarios are sought beside it."""
     try:
         return _plan(text, name, path)
     except tomllib.TOMLDecodeError as error:

@@ -214,7 +214,7 @@ def _drawn(analysis: ResultRow, store: Store, index: RunIndex) -> list[Drawn]:
 
 
 def sections_drawn(which: str = "") -> list[Section]:
-    """The sections of what is drawn, of the first part; or of another, by its number and name.
+    """Return the sections of what is drawn, of the first part; or of another, by its number and name.
 
     >>> sections_drawn("2, joins")[1]
     ('typical2', 'A typical checkpoint: joins')

@@ -47,7 +47,7 @@ class Drawn:
 def drawn_again(
     directory: Path, run_id: str, sections: Mapping[Section, str], draw: Callable[[Any], list[Drawn]]
 ) -> list[Drawn]:
-    """The result of `draw` for a run that is repeated, or each section with why it is not drawn.
+    """Return the result of `draw` for a run that is repeated, or each section with why it is not drawn.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def drawn_checkpoint(section: Section, store: Store, sample: CheckpointSample, w
 
 
 def job_of(section: Section, result: Result, run_id: str, words: str) -> Drawn:
-    """The section on the job of a run that is here."""
+    """Return the section on the job of a run that is here."""
     topology, spent = result.scenario.topology, result.backpressure()
     names = [*result.scenario.sources, *result.scenario.operators]
     nodes = []
@@ -102,7 +102,7 @@ def job_of(section: Section, result: Result, run_id: str, words: str) -> Drawn:
 
 
 def checkpoint_of(section: Section, result: Result, checkpoint_id: int, run_id: str, words: str) -> Drawn:
-    """The section on a checkpoint of a run that is here: its tasks, and its critical path."""
+    """Return the section on a checkpoint of a run that is here: its tasks, and its critical path."""
     record = result.record(checkpoint_id)
     begin_ns = record.triggered_ns
     path = [

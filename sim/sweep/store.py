@@ -77,7 +77,7 @@ class Store:
 
     @staticmethod
     def open(directory: str | Path) -> Store:
-        """The directory of a sweep that was begun; SweepError if it is none."""
+        """Open the directory of a sweep that was begun; SweepError if it is none."""
         store = Store(directory)
         if not store._path(MANIFEST).is_file():
             raise SweepError(f"{directory} is not the directory of a sweep: give what `barrierlab sweep` got as --out")
@@ -149,7 +149,7 @@ class Store:
         return len(set(ids)) < len(ids)
 
     def done(self) -> set[str]:
-        """The ids of the runs that are done: of which no table has lost its rows."""
+        """Return the ids of the runs that are done: of which no table has lost its rows."""
         lost = self.lost()
         found: set[str] = set()
         for file in self._compacted(RUNS.name):
@@ -175,7 +175,7 @@ class Store:
             write(self._path(table.name) / name, sink.getvalue().to_pybytes(), SweepError)
 
     def kept(self, basis: str) -> dict[str, Any] | None:
-        """The analysis that was kept, if it was made on this basis."""
+        """Return the analysis that was kept, if it was made on this basis."""
         path = self._path(ANALYSIS)
         try:
             found = json.loads(path.read_bytes()) if path.is_file() else {}
@@ -260,7 +260,7 @@ class Store:
         return self._path(file) if self._path(file).is_file() or not staged.is_file() else staged
 
     def lost(self) -> list[dict[str, Any]]:
-        """The entries of the index of large files that are not there."""
+        """Return the entries of the index of large files that are not there."""
         entries = [entry for each in self.index().get("tables", {}).values() for entry in each]
         return [entry for entry in entries if not self.located(entry["file"]).is_file()]
 
@@ -308,13 +308,13 @@ class Store:
         return [found[run_id] for run_id in sorted(found)]
 
     def rows(self, table: str) -> int:
-        """The number of rows that the files of a table have, as their footers say."""
+        """Return the number of rows that the files of a table have, as their footers say."""
         import pyarrow.parquet as pq
 
         return sum(pq.read_metadata(file).num_rows for file in self.files(table))
 
     def chunks(self) -> list[str]:
-        """The names of the chunks of which every table has its file."""
+        """Return the names of the chunks of which every table has its file."""
         found: set[str] | None = None
         for name in self.tables:
             try:
@@ -363,7 +363,7 @@ def read_file(declared: TableSchema, file: str, columns: Sequence[str] | None = 
 
 
 def part_of(file: str) -> str | None:
-    """The part whose rows a file has, as its folder says; None for the file of a chunk.
+    """Return the part whose rows a file has, as its folder says; None for the file of a chunk.
 
     >>> part_of("out/runs/part=a%2Fb c/g1-0000.parquet")
     'a/b c'

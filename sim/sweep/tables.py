@@ -205,7 +205,7 @@ SKIPS = {
 
 
 def skip_column(reason: SkipReason) -> str:
-    """The column of `joins` that counts the outputs skipped for this reason."""
+    """Return the column of `joins` that counts the outputs skipped for this reason."""
     return f"skipped_{reason.value.replace(' ', '_')}"
 
 

@@ -289,7 +289,7 @@ class _Writer:
             self.made.assumed.append(f"{key} = {toml_text(value)}: {why.removeprefix('assumed: ')}")
 
     def _ask(self, key: str, example: Any, why: str) -> None:
-        """A line to fill in. `example` is a value of its kind, with which the rest is seen to be a scenario."""
+        """Add a line to fill in. `example` is a value of its kind, with which the rest is seen to be a scenario."""
         self.lines.append(f"# {key} = {toml_text(example)}  # {why}: fill in")
         self.made.fill_in[f"{self.table}.{key}"] = example
 
