@@ -54,13 +54,13 @@ class MergeTimeRuleType(IntEnum):
 
 
 def check_stream(name: str, stream_id: int) -> None:
-    """StreamIdError if no stream has this id: 0 is none, and neither is what stands for null."""
+    """Raise StreamIdError if no stream has this id: 0 is none, and neither is what stands for null."""
     if type(stream_id) is not int or not 1 <= stream_id < NULL_U32:
         raise StreamIdError(name, stream_id)
 
 
 def check_range(name: str, value: int, least: int, most: int) -> None:
-    """LimitError if `value` is no whole number from `least` to `most`."""
+    """Raise LimitError if `value` is no whole number from `least` to `most`."""
     if type(value) is not int or not least <= value <= most:
         raise LimitError(name, value, f"{least} to {most}")
 
@@ -71,7 +71,7 @@ def _check_kind(name: str, value: object, kind: type[IntEnum]) -> None:
 
 
 def _check_pair(kind: str, takes: str, given: int | None, other: str, against: int | None) -> None:
-    """Sections 6.2 and 6.3: of the two parameters exactly the rule's own is there."""
+    """Refuse two parameters unless exactly the rule's own is there (sections 6.2 and 6.3)."""
     if given is None or against is not None:
         came = " and ".join(f"{name} = {value}" for name, value in ((takes, given), (other, against)))
         raise MergeMapError(f"a rule of type {kind} with {came}", f"{takes}, and {other} null", f"give {takes} alone")

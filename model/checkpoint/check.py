@@ -257,7 +257,7 @@ def outcome_of(
 
 
 def verdict_of(outcomes: Sequence[Outcome]) -> str:
-    """Broken if one is; undecided if one is, or there are none; holds if all do."""
+    """Return broken if one is; undecided if one is, or there are none; holds if all do."""
     verdicts = {outcome.verdict for outcome in outcomes}
     if BROKEN in verdicts:
         return BROKEN

@@ -159,7 +159,7 @@ class CoordinatorReference(Reference):
         self._trigger()
 
     def request(self) -> None:
-        """An injector asks (rule 2)."""
+        """Trigger a checkpoint, as an injector asks for one (rule 2)."""
         self.trigger()
 
     def _trigger(self) -> None:
@@ -212,7 +212,7 @@ class CoordinatorReference(Reference):
         return ("UnknownTaskError",) * 4
 
     def decline(self, task: str, n: int, reason: str) -> None:
-        """A part will not come."""
+        """Note that a part will not come."""
         if n not in self.began or n == self.writing:
             self.lines.append(f"ignored {task} {n}")
         else:
@@ -223,7 +223,7 @@ class CoordinatorReference(Reference):
         self._finished(task, last, f"end behind {last}")
 
     def ended(self, task: str) -> None:
-        """The same, without a part."""
+        """Note that a task ends, without a part."""
         self._finished(task, 0, "")
 
     def _finished(self, task: str, last: int, kind: str) -> None:
@@ -246,7 +246,7 @@ class CoordinatorReference(Reference):
     # What is aborted: it and all that is older (rule 10), except what is being written.
 
     def abort(self, n: int, reason: str) -> None:
-        """The driver aborts one."""
+        """Abort a checkpoint, as the driver does."""
         if n in self.began and n != self.writing:
             self._abort(n, reason)
 

@@ -268,7 +268,7 @@ class CoordinatorTransitions:
         )
 
     def _captured(self, monitor: CoordinatorMonitor) -> int:
-        """In which order parts came does not matter, nor how many checkpoints have failed."""
+        """Capture without the order in which parts came, and how many checkpoints have failed: neither matters."""
         coordinator = self.coordinator
         coordinator.failures_in_row = 0
         coordinator.final_snapshots = dict(sorted(coordinator.final_snapshots.items()))

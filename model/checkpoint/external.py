@@ -64,7 +64,7 @@ class Driven(Protocol):
     """The interface asked of every aligner, whoever reads the channels."""
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> object:
-        """The coordinator aborts a checkpoint, and with it every older one (rule 10).
+        """Abort a checkpoint, as the coordinator does, and with it every older one (rule 10).
 
         No news, and nothing done, if that id is done with, a newer one is under way, or every input has ended. After
         a crash, a new aligner gets the last id that is done by this. What it answers is not looked at.
@@ -656,7 +656,7 @@ class _Silence:
 def _maker(
     kind: type, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
 ) -> Callable[[GatePort], Any]:
-    """Makes aligners, with four arguments only if need be."""
+    """Return a function that makes aligners, with four arguments only if need be."""
     is_short = unaligned is None and _takes_two(kind)  # else one that goes unaligned, and is not asked to
     behind: tuple[object, ...] = (config,) if is_short else (config, unaligned, is_sink)
     return lambda port: kind(port, *behind)

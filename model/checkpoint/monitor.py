@@ -293,7 +293,7 @@ class TaskMonitor(TaskWatch):
     # What the driver says.
 
     def take(self, index: int, message: StreamMessage, ahead: Sequence[StreamMessage] = ()) -> None:
-        """A message leaves the channel of input `index`; a barrier may leave `ahead` of what stays there."""
+        """Take a message out of the channel of input `index`; a barrier may leave `ahead` of what stays there."""
         self._taken, self._ahead = (index, message), ahead
 
     def restored_in_flight(self) -> None:
@@ -305,7 +305,7 @@ class TaskMonitor(TaskWatch):
         self._passed = messages
 
     def note(self, verb: str, index: int, subject: Any, task: Sender) -> None:
-        """An effect of `task`."""
+        """Note an effect of `task`."""
         note = _NOTED.get(verb)
         if note is not None:
             note(self, index, subject, task)
@@ -344,7 +344,7 @@ class TaskMonitor(TaskWatch):
             self.unaligned = frozenset(n for n in self.unaligned if n > self.done)
 
     def emit(self, item: Event | Watermark) -> None:
-        """A source makes an event, or a watermark."""
+        """Note that a source makes an event, or a watermark."""
         if type(item) is Event:
             self.made += 1
             self._has_made_again()
@@ -354,7 +354,7 @@ class TaskMonitor(TaskWatch):
         self._owes(item)
 
     def send(self, output: int, message: StreamMessage, last: bool) -> None:
-        """A message enters an output channel; whether it is the `last` of the outbox."""
+        """Note that a message enters an output channel; whether it is the `last` of the outbox."""
         kind = type(message)
         if kind is Event or kind is Watermark:
             self._separated(output, message)
@@ -533,7 +533,7 @@ class TaskMonitor(TaskWatch):
         return next((cut for number, cut in self.cuts if number == checkpoint_id), None)
 
     def _cut_now(self, task: Sender) -> TaskCut:
-        """Before the cut is what was given off and what took effect so far; what is in the outbox was given off."""
+        """Return the cut: before it is what was given off and took effect so far; the outbox was given off."""
         sent = list(self.sent)
         for output, message in task.outbox:
             if type(message) is Event:
@@ -689,7 +689,7 @@ class TaskMonitor(TaskWatch):
         self._records(checkpoint_id, event, cut)
 
     def _capture_output(self, output: int, subject: tuple[int, Event], task: Sender) -> None:
-        """An event that the barrier passed on its way out, in the channel or in the outbox: the last before the cut."""
+        """Record an event that the barrier passed on its way out, in channel or outbox: the last before the cut."""
         checkpoint_id, event = subject
         cut = self._records_for(checkpoint_id, event)
         if cut is None:
@@ -781,7 +781,7 @@ class TaskMonitor(TaskWatch):
     # Sending.
 
     def _separated(self, output: int, message: StreamMessage) -> None:
-        """FWD, of the checkpoint that was completed last; of those that may be yet, it is asked when they are."""
+        """Ask FWD of the checkpoint that was completed last; of those that may be yet, it is asked when they are."""
         side, cause = self.last_out[output], self.cause
         if cause is None or side in (cause, _ENDED):
             return

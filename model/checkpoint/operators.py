@@ -215,7 +215,7 @@ class TumblingWindow(_Windowed[tuple[int, int | float, int]]):
         return self._fire(self._completed(timestamp_ms))
 
     def on_end(self, input_id: int) -> Iterable[Event]:
-        """With the last input, every window that is left."""
+        """Return every window that is left, with the last input."""
         self.inputs_open -= 1
         return Nothing if self.inputs_open else self._fire(list(self.windows))
 
@@ -288,7 +288,7 @@ class WindowedJoin(_Windowed[tuple[list[tuple[str, int]], list[tuple[str, int]]]
         return events
 
     def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
-        """Nothing; the windows that `timestamp_ms` completes are dropped."""
+        """Return nothing; drop the windows that `timestamp_ms` completes."""
         for start in self._completed(timestamp_ms):
             del self.windows[start]
         return Nothing
@@ -317,7 +317,7 @@ class Sink(BaseOperator):
         self.last: dict[str, int] = {}
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
-        """Nothing: the dataflow ends here."""
+        """Return nothing: the dataflow ends here."""
         self.count += 1
         self.last[event.source] = event.sequence
         return Nothing
@@ -382,7 +382,7 @@ def _number(value: object) -> int | float:
 
 
 def _by_key(item: tuple[GroupKey, object]) -> tuple[bool, GroupKey]:
-    """Orders keys of both kinds: numbers, then texts."""
+    """Return the key that orders keys of both kinds: numbers, then texts."""
     return isinstance(item[0], str), item[0]
 
 
@@ -508,6 +508,6 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
 
 
 def _run(outputs: Iterable[Event]) -> None:
-    """Operators may answer lazily: ask for all, and keep nothing."""
+    """Ask for all outputs, as operators may answer lazily, and keep nothing."""
     for _ in outputs:
         pass

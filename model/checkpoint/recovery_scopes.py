@@ -189,11 +189,11 @@ class RecoveryMachine(Under):
         self.plan = components.plan
 
     def capture(self) -> Hashable:
-        """Nothing."""
+        """Return nothing: there is no state."""
         return ()
 
     def restore(self, value: Any) -> None:
-        """Nothing."""
+        """Restore nothing: there is no state."""
 
     def recover(self, n: int) -> tuple[str, ...]:
         return self._planned([snapshot_of(part, *TASKS[part.task]) for part in CHECKPOINTS[n]])

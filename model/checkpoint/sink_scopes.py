@@ -172,7 +172,7 @@ class SinkReference(Reference):
             raise RefusedError("TransactionError")
 
     def prepare_other(self, sink: str, name: str, count: int) -> None:
-        """Another one of that name is none."""
+        """Refuse another transaction of that name."""
         raise RefusedError("TransactionError")
 
 

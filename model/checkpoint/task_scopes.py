@@ -213,7 +213,7 @@ class TaskReference(Reference):
         self.turns = tuple(turns)
 
     def _ahead(self, barrier: CheckpointBarrier) -> tuple[tuple[int, tuple[Event, ...]], ...]:
-        """The barrier leaves ahead of the outbox, behind others that did (rule 16); what it passes, by output."""
+        """Send the barrier ahead of the outbox, behind others that were (rule 16); return what it passes, by output."""
         front = 0
         while front < len(self.outbox) and _is_flagged(self.outbox[front][1]):
             front += 1
@@ -223,7 +223,7 @@ class TaskReference(Reference):
         return _by_place((output, each) for output, each in passed if type(each) is Event)
 
     def send(self) -> tuple[str, ...]:
-        """The first of the outbox enters its channel; a flagged barrier goes ahead of the last events there."""
+        """Send the first of the outbox into its channel; a flagged barrier goes ahead of the last events there."""
         (output, message), self.outbox = self.outbox[0], self.outbox[1:]
         if self.shape.is_unaligned:  # else nothing passes it there
             queue = self.channels[output]
@@ -307,7 +307,7 @@ class TaskReference(Reference):
         self._to_edges(_event("x", self.position - 1))
 
     def watermark(self, ms: int) -> None:
-        """A promise; the highest is its own."""
+        """Send a promise; the highest is its own."""
         self.mark = ms if self.mark is None else max(self.mark, ms)
         self._to_all(Watermark(ms))
 
@@ -334,13 +334,13 @@ class TaskReference(Reference):
             self.reports += (part,)
 
     def end(self) -> None:
-        """No event follows; that is said once."""
+        """Send the end, once: no event follows."""
         if not self.finished:
             self._to_all(EndOfInput())
             self.finished = True
 
     def abort(self, n: int) -> None:
-        """The coordinator aborts one, that is under way or to come; what is done with is no news (rule 10)."""
+        """Abort a checkpoint that is under way or to come; what is done with is no news (rule 10)."""
         if n > self.last_terminated_id and not self.finished:
             self.last_terminated_id = n
             self._cancel(n)
@@ -384,7 +384,7 @@ class TaskReference(Reference):
         self._to_edges(Event("m", made + 1, timestamp_ms=self.operator[1] or 0))
 
     def end_of(self, index: int) -> None:
-        """The operator gets it; the least of the others counts now; and the last end is passed on (rule 13)."""
+        """End an input for the operator; the least of the others counts now; and pass the last end on (rule 13)."""
         self.open = tuple(each and at != index for at, each in enumerate(self.open))
         self._emit_own(None)
         if any(self.open):

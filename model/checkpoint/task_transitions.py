@@ -414,11 +414,11 @@ class TaskTransitions:
         return self.part.values()
 
     def ends_early(self) -> int:
-        """In how many cells a source has ended before it had made all."""
+        """Return in how many cells a source has ended before it had made all."""
         return sum(call == "close" and self.infos[cell].script is not None for call, cell, *_ in self.step)
 
     def deadlines(self) -> int:
-        """In how many cells a deadline may pass that aborts something."""
+        """Return in how many cells a deadline may pass that aborts something."""
         return sum(info.expires == "abort" for info in self.infos)
 
     def is_acyclic(self) -> bool:
@@ -710,7 +710,7 @@ class TaskTransitions:
         return None
 
     def _expire(self) -> bool:
-        """The next deadline passes."""
+        """Let the next deadline pass."""
         assert isinstance(self.task, OperatorTask)
         deadline_ns = self.task.next_deadline_ns()
         assert deadline_ns is not None

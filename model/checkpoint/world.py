@@ -357,7 +357,7 @@ class World:
             yield from table.differences()
 
     def close_sources(self, state: WorldState) -> list[Move]:
-        """In a state in which nothing goes on: the sources end, whether the bounds lets them end early or not.
+        """Return the moves by which sources end when nothing goes on, whether the bounds let them end early or not.
 
         No source ever ends before an external aligner that does not take part in that.
         """
@@ -481,7 +481,7 @@ class World:
         return self._judged(moves, rests)[1]
 
     def _judged(self, moves: Iterable[Move], rests: bool) -> tuple[list[Entry], Verdict]:
-        """With the journal that it is said of: at rest the sources end only if nothing is wrong without that."""
+        """Return the journal and its verdict: at rest the sources end only if nothing is wrong without that."""
         run = list(moves)
         entries = self.journal(run)
         verdict = self.judge(entries, cut_off=not rests)
@@ -626,7 +626,7 @@ class World:
         return self._decided(new, decision)
 
     def _heard(self, state: WorldState, at: int, number: int) -> Decision:
-        """The coordinator hears a report; looked up by its number, as parts are large values."""
+        """Return the decision when a report is heard; looked up by its number, as parts are large values."""
         return self._hearings[state[self._coordinator_at], at, number]
 
     def _hearing(self, cell: int, at: int, number: int) -> Decision:
@@ -898,7 +898,7 @@ class World:
     # Which moves there are.
 
     def _make_moves(self) -> None:
-        """One object a move; those of orders and reports come when the first is under way."""
+        """Make one object a move; those of orders and reports come when the first is under way."""
         topology, bounds = self.topology, self.bounds
         self._by_text: dict[str, Move] = {}
         numbered = list(enumerate(topology.tasks))
@@ -959,7 +959,7 @@ class World:
                 moves += late
 
     def _add_polls(self, moves: list[Move], state: WorldState, at: int) -> None:
-        """The rounds of a reading loop: whatever is in the channels may be seen, or not yet, in any order."""
+        """Add the rounds of a reading loop: it may see what is in the channels, or not yet, in any order."""
         heads = {i: self._queues.contents[state[c]][0] for i, c in enumerate(self._inputs_at[at]) if state[c]}
         found = set()
         for count in range(len(heads) + 1):

@@ -33,7 +33,7 @@ class Gathering(BaseOperator):
         return ()
 
     def on_end(self, input_id: int) -> Iterable[Event]:
-        """With the last input, what is left."""
+        """Return what is left, with the last input."""
         self.inputs_open -= 1
         return () if self.inputs_open else self.flush()
 

@@ -15,7 +15,7 @@ UpstreamsStep = tuple[Upstreams, tuple[Effect, ...]]
 
 
 def begin(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
-    """This copy is the one that will be forwarded (protocol rule 26)."""
+    """Begin with this copy, which is the one that will be forwarded (protocol rule 26)."""
     return replace(upstreams, pending=(*upstreams.pending, PendingBarrier(barrier_of(stimulus)))), ()
 
 
@@ -50,7 +50,7 @@ def complete(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
 
 
 def complete_all_that_is_in(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
-    """One after the other: somebody ahead of an upstream that closes waited with several."""
+    """Complete one barrier after the other: somebody ahead of an upstream that closes waited with several."""
     effects: tuple[Effect, ...] = ()
     while upstreams.pending and not upstreams.missing():
         upstreams, more = complete(upstreams, stimulus)
@@ -59,7 +59,7 @@ def complete_all_that_is_in(upstreams: Upstreams, stimulus: ControlStimulus) -> 
 
 
 def close_it(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
-    """From now on it counts as having delivered everything (protocol rule 26)."""
+    """Close the upstream: from now on it counts as having delivered everything (protocol rule 26)."""
     upstream = upstream_of(stimulus)
     return replace(upstreams, closed=upstreams.closed | {upstream}), (Effect("close", upstream, EndOfInput()),)
 
@@ -82,5 +82,5 @@ def barrier_of(stimulus: ControlStimulus) -> BarrierControlSignal:
 
 
 def failed(stimulus: ControlStimulus, reason: str) -> Effect:
-    """That the processor fails, by what came from this upstream."""
+    """Return the effect by which the processor fails, by what came from this upstream."""
     return Effect("fail", upstream_of(stimulus), reason)

@@ -6,7 +6,7 @@ from barrierlab.model.control.upstreams import AbortAll, Closed, ControlStimulus
 
 
 def of_a_newer_barrier(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
-    """A copy, and its id is above all that its upstream has delivered, and above all that is done with here."""
+    """Return whether it is a copy with an id above all that its upstream has delivered, or that is done with here."""
     return isinstance(stimulus, Delivered) and stimulus.barrier.barrier_id > upstreams.newest(stimulus.upstream)
 
 
@@ -21,7 +21,7 @@ def in_its_turn(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
 
 
 def out_of_turn(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
-    """A copy of another barrier than that."""
+    """Return whether it is a copy of another barrier than that."""
     turn = upstreams.turn(upstream_of(stimulus))
     return isinstance(stimulus, Delivered) and turn is not None and turn.key != stimulus.barrier.key
 
@@ -40,7 +40,7 @@ def ahead_of_the_others(upstreams: Upstreams, stimulus: ControlStimulus) -> bool
 
 
 def last_outstanding(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
-    """Of the oldest barrier, nobody else's copy is missing."""
+    """Return whether nobody else's copy of the oldest barrier is missing."""
     return upstreams.missing() <= {upstream_of(stimulus)}
 
 

@@ -90,7 +90,7 @@ class ControlWiring:
                     )
 
     def _sorted(self, edges: dict[str, list[str]]) -> tuple[str, ...]:
-        """Senders first; this is where a cycle through both graphs shows."""
+        """Return the processors, senders first; this is where a cycle through both graphs shows."""
         both = Topology.parse(" ".join(dict.fromkeys([*edges[DATA], *edges[CONTROL]])), sources=[HEAD])
         return tuple(name for name in nx.topological_sort(both.graph()) if name != HEAD)
 

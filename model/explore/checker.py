@@ -326,7 +326,7 @@ class _Exploration(Generic[S, M]):
         self.started = self.reported = monotonic()
 
     def run(self) -> str:
-        """Until all is seen: an empty text. Otherwise what ended it."""
+        """Explore until all is seen; return an empty text, or what ended it."""
         start = self._representative(self.system.start())
         level: list[Any] = [start if self._pack is None else self._pack(start)]
         self.seen.add(level[0])
@@ -449,7 +449,7 @@ class _Exploration(Generic[S, M]):
             self.quiescent = [each for each in self.quiescent if each is not broken]
 
     def _look_up(self) -> str:
-        """Between two chunks: tell the progress, and look whether a limit is passed. Which, or an empty text."""
+        """Tell the progress between two chunks, and return which limit is passed, or an empty text."""
         now, limits = monotonic(), self.limits
         if self.progress is not None and now - self.reported >= _SECONDS_BETWEEN_REPORTS:
             self.reported = now

@@ -34,7 +34,7 @@ class Row(Generic[V, H]):
     then: tuple[Action[V, H], ...]
 
     def __str__(self) -> str:
-        """As a row in Markdown."""
+        """Return the row in Markdown."""
         return f"| {self.name} | {phrase(self.when)} | {phrase(self.then) or 'nothing'} |"
 
 

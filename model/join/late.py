@@ -95,7 +95,7 @@ class LateJoinReference(Reference):
         return tuple(str(self.maps[key][0]) for key in due)
 
     def need(self, epoch: int) -> tuple[str, ...]:
-        """The joiner needs a map of this epoch, or a newer one."""
+        """Ask for a map of this epoch, or a newer one, as the joiner needs one."""
         self.asked, self.sent = (epoch, self.now_ns), 1
         return (f"asks for epoch {epoch} of {OUT}",)
 

@@ -178,7 +178,7 @@ def says(said: MergeMap | InvalidMergeMap) -> JoinMove:
 
 
 def enters(epoch: int) -> JoinMove:
-    """The output stream enters an epoch."""
+    """Return the move in which the output stream enters an epoch."""
 
     def make(pair: JoinPair) -> Answers:
         meant = pair.reference.barrier.begin_epoch(epoch)

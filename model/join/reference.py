@@ -123,7 +123,7 @@ class BarrierReference:
         return "invalidated"
 
     def begin_epoch(self, epoch: int) -> bool | str:
-        """The output enters an epoch; whether it is a newer one, which needs a new map and new observations."""
+        """Enter an epoch of the output; return whether it is newer, and so needs a new map and new observations."""
         if not 0 <= epoch < MOST:
             return REFUSED
         known = self.known
@@ -174,7 +174,7 @@ class BarrierReference:
         return "rejected" if each.is_rejected else "taken"
 
     def fail(self, stream: int, tick: int) -> None:
-        """The newest frame of a stream could not be read: it is absent for that tick (section 9.1)."""
+        """Note that the newest frame of a stream could not be read: it is absent for that tick (section 9.1)."""
         for each in self.known.inputs:
             if each.rule.stream == stream:
                 self._put(each._replace(failed=tick))
@@ -225,7 +225,7 @@ class BarrierReference:
         return not self.spec.use_processed or (each.processed is not None and each.processed >= need)
 
     def ready(self, out: int, now_ns: int) -> str:
-        """The answer to: may `out` be attempted?"""
+        """Return the answer to: may `out` be attempted?"""
         if not 0 <= out <= MOST:
             return REFUSED
         if self.known.map is None:

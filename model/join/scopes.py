@@ -210,7 +210,7 @@ def frame(stream: int, seq: int, at: int | None = None, captured: int | None = N
 
 
 def frames(stream: int, *seqs: int, epoch: int = 1) -> Script:
-    """Frames come; their times are their numbers."""
+    """Return a script in which frames come; their times are their numbers."""
     return tuple(comes(frame(stream, seq, epoch=epoch)) for seq in seqs)
 
 
@@ -220,12 +220,12 @@ def moments(*at: int) -> Script:
 
 
 def wanted(*outs: int) -> Script:
-    """Outputs are wanted, one after another."""
+    """Return a script in which outputs are wanted, one after another."""
     return tuple(map(offers, outs))
 
 
 def done(*outs: int) -> Script:
-    """Outputs are dealt with, one after another."""
+    """Return a script in which outputs are dealt with, one after another."""
     return tuple(map(accepts, outs))
 
 

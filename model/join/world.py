@@ -120,7 +120,7 @@ class JoinWorld:
         self.entries.append((now_ns, "publish", frame.stream_id, frame_facts(frame)))
 
     def publish(self, frame: Frame, now_ns: int) -> None:
-        """Both, at once."""
+        """Begin and commit a frame, at once."""
         self.begin(frame)
         self.commit(frame, now_ns)
 
@@ -161,7 +161,7 @@ class JoinWorld:
         return self.stage.announce(said, now_ns)
 
     def begin_epoch(self, epoch: int, now_ns: int) -> bool:
-        """The output stream enters an epoch; whether it is a newer one."""
+        """Enter an epoch of the output stream; return whether it is a newer one."""
         is_newer = self.stage.barrier.begin_epoch(epoch)
         self.entries.append((now_ns, "epoch", self.out, epoch))
         return is_newer

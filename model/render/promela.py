@@ -163,7 +163,7 @@ def _most_messages(bounds: Bounds, topology: Topology) -> int:
 
 
 def _most_ids(bounds: Bounds) -> int:
-    """Checkpoints are numbered on behind a restore."""
+    """Return the most ids: checkpoints are numbered on behind a restore."""
     return bounds.checkpoints + bounds.crashes * bounds.checkpoints_again
 
 

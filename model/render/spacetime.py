@@ -267,7 +267,7 @@ class _Layout:
         self.steps: list[int] = []  # of each entry
 
     def add(self, entry: Entry) -> None:
-        """The next entry: a step of its own if it shows."""
+        """Add the next entry: a step of its own if it shows."""
         at_ns, verb, node, channel, subject = entry
         drawn = self.drawn
         shows = verb in MARKS or verb in ("send", "take", "deliver", "block", "end", "restored_in_flight", ">restore")

@@ -62,7 +62,7 @@ def lay_out_join(text: str, names: Mapping[int, str] | None = None) -> SpaceTime
 
 
 def _emitted(waiting: dict[int, list[tuple[FrameKey, Arrow]]], what: str, step: int) -> None:
-    """The frames of an output take effect, and older ones of their streams will not any more."""
+    """Show that the frames of an output take effect, and older ones of their streams will not any more."""
     for found in _OF_OUTPUT.findall(what):
         used = tuple(map(int, found))
         left = []

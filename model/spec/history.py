@@ -207,7 +207,7 @@ class ChannelHistory:
         self.most_buffered = self.most_buffered_ns = 0
 
     def deepens(self, at_ns: int) -> None:
-        """Perhaps more is in the channel than ever. What a restore put there needs no room."""
+        """Note that more may be in the channel than ever. What a restore put there needs no room."""
         depth = len(self.sent) - len(self.taken) - len(self.ahead)
         depth -= max(0, len(self.restored_in_flight) - len(self.taken))
         if depth > self.deepest:
@@ -787,7 +787,7 @@ def _send_control(channel: ChannelHistory, entry: Entry) -> None:
 
 
 def _watch_control(channel: ChannelHistory, entry: Entry) -> None:
-    """Something else than an event was sent, and its cause has been asked for."""
+    """Note that something else than an event was sent, and its cause has been asked for."""
     task, subject, kind = channel.sender, entry[4], kind_of(entry[4])
     task.controls.append(entry)
     if kind == "CheckpointBarrier":
@@ -824,7 +824,7 @@ def _deliver_control(channel: ChannelHistory, entry: Entry) -> None:
 
 
 def _nothing(history: History, entry: Entry, previous: Entry | None) -> None:
-    """A move or an effect that groups nothing."""
+    """Ignore a move or an effect that groups nothing."""
 
 
 def _end(history: History, entry: Entry, previous: Entry | None) -> None:
@@ -980,7 +980,7 @@ def _restored_message(history: History, entry: Entry, previous: Entry | None) ->
 
 
 def _in_its_place(history: History, entry: Entry) -> None:
-    """Everything is restored before anything runs (protocol rule 22)."""
+    """Note an entry out of place: everything is restored before anything runs (protocol rule 22)."""
     if history.start is None or any(task.steps for task in history.tasks.values()):
         history.out_of_place.append(entry)
 

@@ -215,7 +215,7 @@ def _flushed() -> str | None:
 
 
 def _second_name() -> str | None:
-    """The bytes of the other name stay."""
+    """Return why the bytes of the other name do not stay; None if they do."""
     with TemporaryDirectory() as name:
         one, other = Path(name) / "one", Path(name) / "other"
         one.write_bytes(b"a")

@@ -411,7 +411,7 @@ class OpenFile:
         self.ask(FileCall("flush", self.path))
 
     def close(self) -> None:
-        """No call: nothing depends on it."""
+        """Make no call: nothing depends on it."""
 
 
 class Direct:

@@ -54,7 +54,7 @@ def _linked(disk: Direct, folder: str) -> dict[str, object]:
 
 
 def _begun() -> tuple[Direct, DirectoryStore, StoredSnapshot]:
-    """Two checkpoints are complete, and of a third one of two parts of one operator is written."""
+    """Return a store with two complete checkpoints, and of a third one part of two of one operator written."""
     disk = Direct(EMPTY)
     store = DirectoryStore(PATH, disk.port)
     for checkpoint_id in (1, COMPLETE):

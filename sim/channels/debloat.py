@@ -68,7 +68,7 @@ class Resizable(Protocol):
         """Ask for buffers of this size from now on."""
 
     def starts_with(self, buffer_bytes: int) -> None:
-        """Buffers have this size until the receiver asks for another."""
+        """Set the size that buffers have until the receiver asks for another."""
 
 
 class BufferDebloater:

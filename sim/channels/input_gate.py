@@ -53,7 +53,7 @@ class GateReader:
         self.meter: ThroughputMeter | None = None
 
     def notify(self, local: int) -> None:
-        """Channel `local` has data."""
+        """Note that channel `local` has data."""
         if not self.listed[local] and not self.blocked[local]:
             self.listed[local] = True
             self.line.append(local)
@@ -100,7 +100,7 @@ class GateReader:
             self.notify(local)
 
     def polled_in_vain(self) -> None:
-        """The task found nothing to read here."""
+        """Note that the task found nothing to read here."""
         if self.meter is not None:
             self.meter.pause()
 

@@ -279,14 +279,14 @@ class NetworkChannel:
         return self._rest is None
 
     def resize(self, buffer_bytes: int) -> None:
-        """The receiver asks for buffers of this size from now on; one that is being filled keeps its own."""
+        """Set the size of buffers that the receiver asks for from now on; one that is being filled keeps its own."""
         if self._gate is None:
             self.starts_with(buffer_bytes)
         else:
             self._tell_sender(lambda: self.starts_with(buffer_bytes))
 
     def starts_with(self, buffer_bytes: int) -> None:
-        """Buffers have this size until the receiver asks for another."""
+        """Set the size that buffers have until the receiver asks for another."""
         self._desired_bytes = buffer_bytes
 
     def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
@@ -314,7 +314,7 @@ class NetworkChannel:
             self.on_arrival()
 
     def flush(self) -> None:
-        """The flush timer: what has been written may leave although its buffer is not full."""
+        """Flush, by the timer: what has been written may leave although its buffer is not full."""
         if self._subpartition and not self._flush:
             tail = self._subpartition[-1]
             if len(self._subpartition) > 1 or tail.unsent():
@@ -421,7 +421,7 @@ class NetworkChannel:
         return passed
 
     def prioritise_barrier(self, barrier: CheckpointBarrier) -> list[Event] | None:
-        """The barrier of this id turns into `barrier` and overtakes, if it has not left yet (FLINK-27251).
+        """Turn the barrier of this id into `barrier`, which overtakes, if it has not left yet (FLINK-27251).
 
         Returns
         -------

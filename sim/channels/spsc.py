@@ -43,7 +43,7 @@ class Channel(Protocol):
         """Messages that were pushed, and not handed to the receiver's reader yet."""
 
     def flush(self) -> None:
-        """The flush timer: what waits for company may leave."""
+        """Flush, by the timer: what waits for company may leave."""
 
     def readable(self) -> bool:
         """Return whether the receiver may open a buffer."""
@@ -228,7 +228,7 @@ class SpscChannel:
     # Overtaking: the whole queue is the receiver's side, and what is on its way is before the barrier, too.
 
     def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
-        """The receiver sees `barrier` at once; the sender has nothing of its own that it passed."""
+        """Show `barrier` to the receiver at once; the sender has nothing of its own that it passed."""
         self.overtakers.put(barrier, len(self.queue) + len(self._in_transit))
         self.on_overtaking()
         return []

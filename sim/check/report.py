@@ -66,7 +66,7 @@ def violations_of(outcomes: Sequence[Outcome]) -> list[ScopeViolation]:
 
 
 def show(console: Console, outcomes: Sequence[Outcome], chosen: CheckPlan) -> None:
-    """A line a protocol; what is undecided; the shortest counterexample whole, and the others in a line."""
+    """Show a line a protocol; what is undecided; the shortest counterexample whole, and the others in a line."""
     table = table_of(("protocol", "scopes", "states", "transitions", "seconds", "verdict"), ("protocol", "verdict"))
     for protocol in dict.fromkeys(outcome.protocol for outcome in outcomes):
         its = [outcome for outcome in outcomes if outcome.protocol == protocol]

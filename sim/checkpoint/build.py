@@ -205,7 +205,7 @@ class JobBuilder:
         return usual * link.factor
 
     def _start_flushing(self, clock: Clock, node: Node, task: str) -> None:
-        """One flush timer a task, as in Flink; each starts somewhere in its first period."""
+        """Start one flush timer a task, as in Flink; each starts somewhere in its first period."""
         edges = self.scenario.topology.edges_out(self.scenario.topology.operator_of(task))
         settings = min((self.scenario.channels[edge] for edge in edges), key=lambda s: s.flush_timeout_s)
         period_ns = ns(settings.flush_timeout_s)

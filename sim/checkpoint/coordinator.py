@@ -153,7 +153,7 @@ class CoordinatorNode:
         self._carry_out(self.machine.on_time(now))
 
     def request(self) -> None:
-        """A source's periodic injector asks for a checkpoint (rule 2)."""
+        """Request a checkpoint, as a source's periodic injector does (rule 2)."""
         if self.machine.scheduling and not self.dead:
             self._carry_out(self.machine.request(self._clock.now))
 
@@ -219,7 +219,7 @@ class CoordinatorNode:
             self._carry_out(self.machine.decline(report, now))
 
     def abort_checkpoint(self, checkpoint_id: int, reason: Reason) -> None:
-        """A source says that a newer command replaced this one."""
+        """Abort a checkpoint, as a source says that a newer command replaced this one."""
         if not self.dead:
             self._carry_out(self.machine.abort(checkpoint_id, reason, self._clock.now))
 
@@ -250,7 +250,7 @@ class CoordinatorNode:
             self._not_saved(checkpoint_id, reason)
 
     def resume(self, checkpoint_id: int, finished: Mapping[str, Acknowledge]) -> None:
-        """The job runs again, from this checkpoint; these tasks had finished."""
+        """Let the job run again, from this checkpoint; these tasks had finished."""
         self.machine.resume(checkpoint_id, self._clock.now, finished)
         self.gone = set(finished)
         self.running = len(self._job.nodes) - len(finished)

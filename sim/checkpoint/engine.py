@@ -103,7 +103,7 @@ class Engine:
         return list(expanded(self.rows))
 
     def _draw_each(self, dist: Distribution, purpose: str) -> dict[str, Callable[[], int]]:
-        """One stream for each task."""
+        """Return one stream for each task."""
         return {task: self._randoms.sampler(dist, task, purpose) for task in self.scenario.topology.tasks}
 
     def _new_coordinator(self, first_id: int) -> CoordinatorNode:
@@ -219,7 +219,7 @@ class Engine:
         return since_ns + 2 * ns(self.scenario.checkpoint.timeout_s)
 
     def _at_rest(self) -> bool:
-        """The job runs, and every checkpoint has ended, at the coordinator and at each task."""
+        """Return whether the job runs, and every checkpoint has ended, at the coordinator and at each task."""
         if self.recovery.under_way or self.coordinator.dead or not self.coordinator.quiescent():
             return False
         return not any(

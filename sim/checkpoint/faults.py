@@ -183,7 +183,7 @@ class Faults:
 
 
 def _all(steps: list[Callable[[], None]]) -> Callable[[], None]:
-    """One after the other."""
+    """Return a function that takes the steps one after the other."""
 
     def take() -> None:
         for step in steps:

@@ -94,7 +94,7 @@ class Metrics:
         self.queued.append((now_ns, records))
 
     def barrier(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int) -> None:
-        """A barrier took effect at `task`: the first one of a checkpoint, or a later one."""
+        """Note that a barrier took effect at `task`: the first one of a checkpoint, or a later one."""
         parts = self.checkpoints[checkpoint_id].parts
         part = parts.get(task)
         if part is None:
@@ -151,5 +151,5 @@ class Metrics:
         record.status, record.ended_ns, record.failure = status, now_ns, failure
 
     def refused(self, reason: str) -> None:
-        """A trigger that the coordinator did not start."""
+        """Note a trigger that the coordinator did not start."""
         self.refusals[reason] = self.refusals.get(reason, 0) + 1

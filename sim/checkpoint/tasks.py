@@ -59,13 +59,13 @@ class CoordinatorPort(Protocol):
     triggered_ns: dict[int, int]
 
     def request(self) -> None:
-        """A source's periodic injector asks for a checkpoint (rule 2)."""
+        """Request a checkpoint, as a source's periodic injector does (rule 2)."""
 
     def report(self, report: Acknowledge | Decline) -> None:
         """Report what a task has to say."""
 
     def abort_checkpoint(self, checkpoint_id: int, reason: Reason) -> None:
-        """A newer command replaced this one at a source."""
+        """Abort a checkpoint that a newer command replaced at a source."""
 
     def finished(self, part: Acknowledge) -> None:
         """Note that a task has ended; this is its final snapshot."""
@@ -218,7 +218,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         self._overtakes_ns: dict[int, int] = {}  # of each of them when it overtakes there
 
     def attach_pools(self, pools: list[BufferPool], spans: bool) -> None:
-        """The buffer pools of the network exchanges that this node writes to; whether records span buffers in one."""
+        """Attach the buffer pools of the network exchanges it writes to, and whether records span buffers in one."""
         self._pools, self._spans = pools, spans
         for pool in pools:
             pool.on_room = self.wake
@@ -352,7 +352,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
         self._state, self._since_ns = state, now
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
-        """The coordinator's abort reaches the task."""
+        """Bring the coordinator's abort to the task."""
         raise NotImplementedError
 
     def notify(self, checkpoint_id: int) -> None:
@@ -381,7 +381,7 @@ class TaskNode(Runnable, Generic[SomeTask]):
             self.wake()
 
     def flush(self) -> None:
-        """The flush timer of this node's outputs."""
+        """Flush the outputs of this node, by its timer."""
         if self.dead:
             return
         for channel in self._outputs:
@@ -808,14 +808,14 @@ class SourceNode(TaskNode[SourceTask]):
         self.wake()
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
-        """The coordinator's abort reaches the source."""
+        """Bring the coordinator's abort to the source."""
         self.entries.append((self.clock.now, ">abort", self.name, None, checkpoint_id))
         self.task.abort(checkpoint_id, reason, self.clock.now)
         self._calm = False
         self.wake()
 
     def note_effect(self, verb: str, index: int, subject: object) -> None:
-        """An effect of the source task."""
+        """Note an effect of the source task."""
         if verb == "capture_output":
             return  # noted with the acknowledgement that carries it
         now = self.clock.now
@@ -1044,21 +1044,21 @@ class OperatorNode(TaskNode[OperatorTask]):
             self._prioritise_inputs(barrier)
 
     def _prioritise_inputs(self, barrier: CheckpointBarrier) -> None:
-        """Barriers of this checkpoint that lie in the inputs go to the front, if the task is to go unaligned."""
+        """Let this checkpoint's barriers that lie in the inputs go to the front, if the task is to go unaligned."""
         gate, now = self.task.gate, self.clock.now
         for index, channel in enumerate(self._inputs):
             if gate.wants_overtaking(index, barrier, now):
                 channel.prioritise_received(flagged(barrier))
 
     def arrived(self, index: int) -> None:
-        """Input `index` has data."""
+        """Note that input `index` has data."""
         self.inbox.notify(index)
         if not self.listed and not self.serving:
             self.listed = True
             self.clock.ready.append(self)
 
     def note_effect(self, verb: str, index: int, subject: object) -> None:
-        """An effect of the task: into the journal, and what it means in time."""
+        """Note an effect of the task: into the journal, and what it means in time."""
         now, taken = self.clock.now, self._taken
         if taken is not None:
             if verb == "deliver" and taken[1] is subject and type(subject) is Event:
@@ -1100,7 +1100,7 @@ class OperatorNode(TaskNode[OperatorTask]):
             self.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
-        """The coordinator's abort reaches the task."""
+        """Bring the coordinator's abort to the task."""
         self._calm = False
         self.entries.append((self.clock.now, ">abort", self.name, None, checkpoint_id))
         self.task.gate.abort(checkpoint_id, reason, self.clock.now)

@@ -76,7 +76,7 @@ class TimedChannel:
         self.receiver.run()
 
     def take(self) -> Message:
-        """The message leaves the channel."""
+        """Take the message out of the channel."""
         self._inside -= 1
         return self.queue.popleft()
 
@@ -157,7 +157,7 @@ class ProcessorNode(ProcessorChannels):
             self.push()
 
     def _take(self, kind: str) -> bool:
-        """The next message of a channel, the inputs in turn."""
+        """Take the next message of a channel, the inputs in turn."""
         links = self.inputs[kind]
         for step in range(len(links)):
             index = (self._turn[kind] + step) % len(links)
@@ -254,7 +254,7 @@ class ControlEngine:
             self.nodes[name] = kind(self, name, processors)
 
     def note(self, verb: str, node: str, where: str | None, subject: object) -> None:
-        """One entry of the journal."""
+        """Note one entry of the journal."""
         self.entries.append((self.clock.now, verb, node, where, subject))
 
     def run(self) -> None:

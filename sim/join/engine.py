@@ -113,7 +113,7 @@ class JoinEngine:
         self._measure()
 
     def _next_tick(self) -> int:
-        """Ticks of the latest value are counted: two frames may come at one time."""
+        """Return the next tick; ticks of the latest value are counted: two frames may come at one time."""
         self._ticks += 1
         return self._ticks
 
@@ -244,7 +244,7 @@ class Control:
         self._is_there = False
 
     def start(self) -> None:
-        """The authority says its maps, now and with each epoch; the join comes when it comes, and asks."""
+        """Start the authority, which says its maps now and with each epoch; the join comes when it comes, and asks."""
         join = self.engine.scenario.join
         self._publish(FIRST_EPOCH)
         for number, at_s in enumerate(join.epoch_at_s, FIRST_EPOCH + 1):
@@ -345,7 +345,7 @@ class Measures:
         self._wanted_ns.setdefault(out, deque()).append(now_ns)
 
     def skipped(self, outcome: Skipped, now_ns: int) -> None:
-        """Outputs were passed over; or an attempt was, and its output is wanted still."""
+        """Note that outputs were passed over; or an attempt was, and its output is wanted still."""
         first, last, reason, _ = outcome
         since_ns = now_ns
         if not self._by_sequence:
@@ -371,7 +371,7 @@ class Measures:
         return sum(map(self.counts, first_ns.values()))
 
     def joined(self, outcome: Joined, now_ns: int) -> None:
-        """An output came out."""
+        """Note that an output came out."""
         frames = outcome.frames
         if self._by_sequence:
             since_ns = min(self._arrived_ns.pop((f.stream_id, f.epoch, f.seq), now_ns) for f in frames)

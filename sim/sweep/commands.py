@@ -234,7 +234,7 @@ def _tell(line: str) -> None:
 
 
 def _show_joins(analysis: dict[str, Any]) -> None:
-    """The table of a sweep of joins, and its answer."""
+    """Show the table of a sweep of joins, and its answer."""
     from rich.table import Table
 
     from barrierlab.sim.sweep.join.analyse import TIMES, answer
@@ -327,7 +327,7 @@ _SHOWN = 10
 
 
 def _show_verified(found: dict[str, Any]) -> None:
-    """The table of invariants; what broke them first, run by run; where the two judges differ."""
+    """Show the table of invariants; what broke them first, run by run; where the two judges differ."""
     from rich.table import Table
 
     table = Table("invariant", "runs", "violations")

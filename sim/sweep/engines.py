@@ -138,7 +138,7 @@ class Spark:
     name = "Spark"
 
     def __init__(self, spark: SparkSession, rows: int, folder: Path | None = None, keeps: bool = False) -> None:
-        """A session of its own, with views and settings of its own.
+        """Begin a session of its own, with views and settings of its own.
 
         Parameters
         ----------

@@ -121,7 +121,7 @@ def _watch(store: Store, tick: Callable[[int], None], interrupted: Callable[[], 
 
 @contextmanager
 def interrupts() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C only leaves a note here: an exception out of nowhere could leave a lock of the pool taken for ever."""
+    """Note Ctrl-C, and no more: an exception out of nowhere could leave a lock of the pool taken for ever."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return

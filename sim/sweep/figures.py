@@ -275,7 +275,7 @@ def effect_of_axes(
 def _intervals(
     axes: Any, places: Sequence[float], intervals: Sequence[Mapping[str, Any]], which: int = 0, **style: Any
 ) -> None:
-    """A line through the middles of some intervals, with their bounds as bars where they have any."""
+    """Draw a line through the middles of some intervals, with their bounds as bars where they have any."""
     middle = [i["at"] for i in intervals]
     bars = [[0.0 if i[side] is None else abs(i["at"] - i[side]) for i in intervals] for side in ("low", "high")]
     look = {"marker": MARKERS[which % len(MARKERS)], "ls": DASHES[which % len(DASHES)]} | style

@@ -47,7 +47,7 @@ def buffer(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def refuse(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """It stays in its channel."""
+    """Refuse the message: it stays in its channel."""
     return gate, (Effect("refuse", input_of(stimulus), message_of(stimulus)),)
 
 
@@ -272,13 +272,13 @@ def recorded(gate: GateState, input_id: int, events: tuple[Event, ...]) -> GateS
 
 
 def captures(gate: GateState, input_id: int, events: tuple[Event, ...]) -> tuple[Effect, ...]:
-    """That events are recorded."""
+    """Return the effects by which events are recorded."""
     assert gate.pending is not None
     return tuple(Effect("record", input_id, (gate.pending.checkpoint_id, event)) for event in events)
 
 
 def declined(gate: GateState, reason: Reason) -> Effect:
-    """That the pending checkpoint is aborted here."""
+    """Return the effect by which the pending checkpoint is aborted here."""
     assert gate.pending is not None
     return Effect("decline", NO_INPUT, (gate.pending.checkpoint_id, reason))
 

@@ -204,7 +204,7 @@ class TableGate:
     # How it is carried out.
 
     def _tell(self, stimulus: Stimulus) -> bool:
-        """Step, and carry the effects out; whether an offered message was taken."""
+        """Step, and carry the effects out; return whether an offered message was taken."""
         self._took = True
         self._step(stimulus)
         return self._took

@@ -164,7 +164,7 @@ def of_one_that_is_done(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def no_contradiction(gate: GateState, stimulus: Stimulus) -> bool:
-    """Epoch and flags are those of the pending checkpoint; the flag alone is none where a task may have switched."""
+    """Return whether epoch and flags are as pending; the flag alone may differ where a task may have switched."""
     barrier, pending = message_of(stimulus), gate.pending
     if not of_the_pending_checkpoint(gate, stimulus) or type(barrier) is not CheckpointBarrier or pending is None:
         return True
@@ -244,7 +244,7 @@ def barriers_to_come(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def is_early_news(gate: GateState, stimulus: Arrival) -> bool:
-    """Heed what is said about the pending checkpoint, or an older one, although its input waits."""
+    """Return whether it is about the pending checkpoint, or an older one, and is heeded although its input waits."""
     if gate.pending is None or not gate.is_waiting(stimulus.input_id):
         return False
     checkpoint_id, pending_id = checkpoint_of(stimulus), gate.pending.checkpoint_id
@@ -254,13 +254,13 @@ def is_early_news(gate: GateState, stimulus: Arrival) -> bool:
 
 
 def is_for_later(gate: GateState, stimulus: Arrival | Drained) -> bool:
-    """Of a newer checkpoint, on an input whose barrier is in while others are missing (protocol rule 17)."""
+    """Return whether it is of a newer checkpoint, and its barrier is in while others are missing (protocol rule 17)."""
     newer = isinstance(stimulus.message, _BARRIERS) and of_a_newer_checkpoint(gate, stimulus)
     return newer and gate.recording and stimulus.input_id in gate.arrived
 
 
 def ends_what_is_counted(gate: GateState, stimulus: Arrival) -> bool:
-    """An end behind the barrier of its input, where inputs do not wait: a task that has ended sends no barrier."""
+    """Return whether it is an end behind its input's barrier, where no input waits: an ended task sends no barrier."""
     is_end = type(stimulus.message) is EndOfInput
     return is_end and not gate.rules.blocks and gate.aligning and stimulus.input_id in gate.arrived
 
@@ -318,7 +318,7 @@ def with_room(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def too_much_buffered(gate: GateState, stimulus: Stimulus) -> bool:
-    """Only the end of the alignment can make room (protocol rule 7)."""
+    """Return whether only the end of the alignment can make room (protocol rule 7)."""
     return not is_full(gate, stimulus) and is_over(gate, stimulus) and gate.aligning and not gate.line
 
 

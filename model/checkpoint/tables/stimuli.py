@@ -168,7 +168,7 @@ class Effect(NamedTuple):
     subject: object
 
     def __str__(self) -> str:
-        """As in a trace, with the number of the input for its name."""
+        """Return the effect as in a trace, with the number of the input for its name."""
         where = () if self.input_id == NO_INPUT else (str(self.input_id),)
         match self.subject:
             case SnapshotComplete(barrier):
