@@ -175,7 +175,7 @@ class NamedScope:
         return f"{self.protocol}{self.kind}: {self.of}"
 
     def violation(self, steps: int, reason: str, *lines: object, invariant: str = REFINES) -> ScopeViolation:
-        """Return that a run of so many steps parts, or breaks an invariant; `lines` are what happens in it."""
+        """Return the violation of a run of so many steps: it parts, or breaks an invariant; `lines` say how it went."""
         text = (f"# {self.name}.", *lines, f"! {invariant}: {reason}")
         return ScopeViolation(invariant, self.name, steps, reason, "".join(f"{line}\n" for line in text))
 
@@ -453,7 +453,7 @@ def explored(world: World, seconds: float | None, ample: Ample | None) -> Explor
 def _gone_round(
     world: World, result: Exploration[WorldState, Move], seconds: float | None, begun: float
 ) -> Exploration[WorldState, Move]:
-    """Return what is asked at rest, asked where runs go round for ever; a shortest run there if something is wrong."""
+    """Ask where runs go round for ever what is asked at rest; return a shortest run there if something is wrong."""
     wrong: dict[WorldState, str] = {}
     known: tuple[Move, ...] = ()
     try:

@@ -307,7 +307,7 @@ class TaskReference(Reference):
         self._to_edges(_event("x", self.position - 1))
 
     def watermark(self, ms: int) -> None:
-        """Send a promise; the highest is its own."""
+        """Promise a watermark; the highest is the task's own."""
         self.mark = ms if self.mark is None else max(self.mark, ms)
         self._to_all(Watermark(ms))
 

@@ -1065,7 +1065,7 @@ class World:
         return decision is not None and (decision.cell != cell or bool(decision.broken))
 
     def _has_room(self, queue: int, message: int) -> bool:
-        """A flagged barrier needs no room: an input may wait for it that has none (protocol rule 16)."""
+        """Return whether there is room; a flagged barrier needs none: an input may wait for one (protocol rule 16)."""
         return self._queues.depths[queue] < self.bounds.capacity or self._is_flagged(message)
 
     def _is_flagged(self, message: int) -> bool:

@@ -181,7 +181,7 @@ class SpaceTime:
         return self._with(sorted(steps), arrows, marks)
 
     def _with(self, steps: Sequence[int], arrows: list[Arrow], marks: list[Mark]) -> SpaceTime:
-        """Return it with these arrows and marks alone, at these steps, which become 0, 1, 2..."""
+        """Return the diagram with these arrows and marks alone, at these steps, which become 0, 1, 2..."""
 
         def place(step: int | None) -> int | None:
             return None if step is None or step > steps[-1] else bisect_left(steps, step)

@@ -413,7 +413,7 @@ def _check_into(
 
 
 def _share_s(chosen: CheckPlan, directory: Path, budget: Budget) -> float | None:
-    """Return what a scope gets now: those that are checked have a file."""
+    """Return how many seconds a scope gets now: those that are checked have a file."""
     if budget.deadline_s is None:
         return None
     return budget.share_s(sum(not file_of(directory, chosen.implementation, name).exists() for name in chosen.names))

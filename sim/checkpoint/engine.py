@@ -206,7 +206,7 @@ class Engine:
         self.coordinator.stop()
 
     def _done(self) -> bool:
-        """Return whether what they wrote is committed, now that every task has ended."""
+        """Return whether all that was written is committed, now that every task has ended."""
         if self.recovery.under_way:
             return False
         return self.coordinator.machine.ended and self.coordinator.quiescent()
