@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from struct import Struct
 from time import monotonic
 from typing import Protocol, TypeVar
 
@@ -29,7 +30,6 @@ from barrierlab.model.explore.checker import (
     Broken,
     Exploration,
     ExplorationLimits,
-    Packing,
     Quiescent,
     UndecidedError,
     explore,
@@ -446,7 +446,7 @@ def explored(world: World, seconds: float | None, ample: Ample | None) -> Explor
         limits=limits(seconds),
         ample=None if ample is None else ample.moves,
         acyclic=True,
-        packing=Packing(len(world.start())),
+        packing=Struct(f"{len(world.start())}I"),
     )
 
 

@@ -3,7 +3,7 @@
 A system is anything with `start`, `moves` and `after`; its states are hashable values, equal if and only if they behave
 the same and are judged the same. States are remembered whole, not by a fingerprint, so ``holds`` is never luck. What
 is cheapest is a flat tuple of small integers, each the index of a part of the state in a table that the system keeps:
-it hashes in C, what one part does is worked out once, and among the states seen it is a few bytes (`Packing`).
+it hashes in C, what one part does is worked out once, and among the states seen it is four bytes each (`packing`).
 
 The form is Stateright's (three methods, properties of three kinds, pinned counts); the three verdicts are Maelstrom's.
 """
@@ -172,28 +172,6 @@ class Exploration(Generic[S, M]):
     counts: Counts
 
 
-class Packing:
-    """Packs states that are tuples of so many natural numbers: a fraction of the memory, and equal if and only if they
-    are.
-
-    Two bytes a number, or four where one does not fit into two; `struct.error` if one is negative, or larger.
-    """
-
-    def __init__(self, numbers: int) -> None:
-        self.narrow, self.wide = struct.Struct(f"{numbers}H"), struct.Struct(f"{numbers}I")
-
-    def pack(self, state: tuple[int, ...]) -> bytes:
-        """Return a state as bytes."""
-        try:
-            return self.narrow.pack(*state)
-        except struct.error:
-            return self.wide.pack(*state)
-
-    def unpack(self, kept: bytes) -> tuple[int, ...]:
-        """Return the state that was packed."""
-        return (self.narrow if len(kept) == self.narrow.size else self.wide).unpack(kept)
-
-
 class UndecidedError(Exception):
     """A question about a state would take too much to answer: the exploration ends, and has found nothing."""
 
@@ -218,7 +196,7 @@ def explore(
     canonical: Callable[[S], S] | None = None,
     ample: Callable[[S, Sequence[M]], Sequence[M]] | None = None,
     acyclic: bool = False,
-    packing: Packing | None = None,
+    packing: struct.Struct | None = None,
     progress: Callable[[Counts], None] | None = None,
 ) -> Exploration[S, M]:
     """Visit every state that `system` can reach, and ask the properties.
@@ -241,8 +219,9 @@ def explore(
         those that are left.
     acyclic : bool
         Whether no run comes back to a state, so that nothing can be put off for ever: C3 is left out.
-    packing : Packing, optional
-        By which states are packed that are seen, or still to be explored; by default they are kept as they are.
+    packing : struct.Struct, optional
+        By which states that are tuples of numbers are packed, where they are seen or still to be explored; by default
+        they are kept as they are.
     progress : callable, optional
         Told the counts about ten times a second.
 
@@ -301,7 +280,7 @@ class _Exploration(Generic[S, M]):
         canonical: Callable[[S], S] | None,
         ample: Callable[[S, Sequence[M]], Sequence[M]] | None,
         acyclic: bool,
-        packing: Packing | None,
+        packing: struct.Struct | None,
         progress: Callable[[Counts], None] | None,
     ) -> None:
         self.system = system
@@ -310,8 +289,7 @@ class _Exploration(Generic[S, M]):
         self.canonical = canonical
         self.ample = ample
         self.acyclic = acyclic
-        self._pack: Callable[[Any], Any] | None = None if packing is None else packing.pack
-        self._unpack: Callable[[Any], Any] | None = None if packing is None else packing.unpack
+        self.packing = packing
         self.progress = progress
         self.always = [(each.check, each) for each in properties if isinstance(each, Always)]
         self.quiescent = [each for each in properties if isinstance(each, Quiescent)]
@@ -328,7 +306,7 @@ class _Exploration(Generic[S, M]):
     def run(self) -> str:
         """Explore until all is seen; return an empty text, or what ended it."""
         start = self._representative(self.system.start())
-        level: list[Any] = [start if self._pack is None else self._pack(start)]
+        level = [self._packed(start)]
         self.seen.add(level[0])
         self._find(start, 0, 0)
         first = 0  # the number of the first state of the level
@@ -354,9 +332,11 @@ class _Exploration(Generic[S, M]):
     def _is_over(self) -> bool:
         return bool(self.found) and not self.collect
 
-    def _unpacked(self, kept: Any) -> S:
-        state: S = kept if self._unpack is None else self._unpack(kept)
-        return state
+    def _packed(self, state: Any) -> Any:
+        return state if self.packing is None else self.packing.pack(*state)
+
+    def _unpacked(self, kept: Any) -> Any:
+        return kept if self.packing is None else self.packing.unpack(kept)
 
     def _expand(self, states: list[Any], first: int, following: list[Any]) -> bool:
         """Make the moves of `states`, each as it is kept, and find what they lead to; False if there is no room for one
@@ -364,9 +344,9 @@ class _Exploration(Generic[S, M]):
         """
         after, moves_of, seen, find = self.system.after, self.system.moves, self.seen, self._find
         canonical, ample, moves_to_see, found = self.canonical, self.ample, self.moves_to_see, self.found
-        pack, most = self._pack, self.limits.states
+        packing, most = self.packing, self.limits.states
         for number, kept in enumerate(states, first):
-            state = self._unpacked(kept)
+            state: Any = kept if packing is None else packing.unpack(kept)
             moves = moves_of(state)
             if not moves:
                 self._rest(state, number)
@@ -379,12 +359,12 @@ class _Exploration(Generic[S, M]):
                 if choice == first_ones and len(seen) > known:
                     choice -= 1
                     break
-                reached = after(state, move)
+                reached: Any = after(state, move)
                 if moves_to_see:
                     self._see(state, move, reached)
                 if canonical is not None:
                     reached = canonical(reached)
-                known_as = reached if pack is None else pack(reached)
+                known_as = reached if packing is None else packing.pack(*reached)
                 if known_as not in seen:
                     if len(seen) == most:
                         return False

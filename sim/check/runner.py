@@ -330,11 +330,11 @@ class Budget(NamedTuple):
         return cls(None if budget_s is None else time.time() + budget_s, workers)
 
     def share_s(self, scopes: int) -> float | None:
-        """Return what the next of so many scopes gets at most: twice its share of what is left."""
+        """Return what the next of so many scopes gets at most: four times its share of what is left; few take long."""
         if self.deadline_s is None:
             return None
         left_s = self.deadline_s - time.time()
-        return min(left_s, 2 * left_s * self.workers / max(1, scopes))
+        return min(left_s, 4 * left_s * self.workers / max(1, scopes))
 
 
 def _worth_more(outcomes: Mapping[str, Outcome], budget: Budget) -> list[str]:

@@ -260,9 +260,9 @@ def test_what_a_scope_leaves_of_its_share_is_for_the_others() -> None:
     budget = sim_check_runner.Budget(now_s + 100, workers=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time", lambda: now_s)
-        assert [budget.share_s(scopes) for scopes in (100, 10, 4, 1)] == [4, 40, 100, 100]
+        assert [budget.share_s(scopes) for scopes in (100, 10, 8, 1)] == [8, 80, 100, 100]
         patch.setattr("time.time", lambda: now_s + 90)
-        assert budget.share_s(40) == 1
+        assert budget.share_s(40) == 2
         assert sim_check_runner.Budget.of(None, 2).share_s(40) is None
 
 
