@@ -131,8 +131,17 @@ class ObservedJob:
 
     @property
     def steady(self) -> tuple[ObservedCheckpoint, ...]:
-        """The last `STEADY` completed checkpoints."""
-        return self.checkpoints[-STEADY:]
+        """The checkpoints that are compared."""
+        return steady(self.checkpoints)
+
+
+def steady(checkpoints: Sequence[ObservedCheckpoint]) -> tuple[ObservedCheckpoint, ...]:
+    """Return the last `STEADY` of the completed checkpoints of a job, but not its first: queues were filling up then.
+
+    That counts if there is no other.
+    """
+    last = tuple(checkpoints[-STEADY:])
+    return tuple(each for each in last if each.id > 1) or last
 
 
 def mode_of(checkpointing: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from barrierlab.sim.scenario.load import load
 from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError
 from barrierlab.sim.twin.errors import ErrorTerm, kind_of, regime, shipped
-from barrierlab.sim.twin.observed import STEADY, ObservedCheckpoint, ObservedJob, Subtask
+from barrierlab.sim.twin.observed import ObservedCheckpoint, ObservedJob, Subtask, steady
 from barrierlab.sim.twin.profile import Profile, shipped_profile
 
 RUNS = 19
@@ -63,11 +63,11 @@ class Predicted:
 
 
 def statistics_of(checkpoints: Sequence[ObservedCheckpoint]) -> dict[Name, float]:
-    """Return the means over the last `STEADY` checkpoints: of times the largest of an operator's subtasks, of bytes
+    """Return the means over the steady checkpoints: of times the largest of an operator's subtasks, of bytes
     the sum over them; and the imbalance, by how much the start delays of its subtasks are apart. A statistic that a
     checkpoint does not have is left out."""
     found: dict[Name, list[float]] = {}
-    for checkpoint in checkpoints[-STEADY:]:
+    for checkpoint in steady(checkpoints):
         for name, field in WHOLE.items():
             if (value := getattr(checkpoint, field)) is not None:
                 found.setdefault((name, ""), []).append(value)

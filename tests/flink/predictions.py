@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from barrierlab.sim.twin.answers import answers_of
 from barrierlab.sim.twin.calibrate import calibrate
 from barrierlab.sim.twin.import_flink import Imported, job_of, scenario_of
-from barrierlab.sim.twin.observed import STEADY, ObservedJob, observed_in
+from barrierlab.sim.twin.observed import ObservedJob, observed_in
 from barrierlab.sim.twin.predict import Predicted, beside, predict
 
 CALIBRATED_ON = {"local": "chain_local_saturated_aligned", "remote": "chain_remote_saturated_aligned"}
@@ -84,8 +84,7 @@ def predicted(run: SavedRun, calibrated_on: Sequence[SavedRun], seeds: int) -> l
 
 def _spread(observed: ObservedJob, row: Predicted) -> float:
     values = [
-        each.end_to_end_ms if row.statistic == "end to end" else each.persisted_bytes or 0.0
-        for each in observed.checkpoints[-STEADY:]
+        each.end_to_end_ms if row.statistic == "end to end" else each.persisted_bytes or 0.0 for each in observed.steady
     ]
     return stdev(values) if len(values) > 1 else 0.0
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from barrierlab.sim.twin.answers import answers_of
 from barrierlab.sim.twin.import_flink import FlinkJob, job_of
-from barrierlab.sim.twin.observed import STEADY, ObservedJob, observed_in
+from barrierlab.sim.twin.observed import ObservedJob, observed_in
 from tests.flink.jobs import GROUPS, HEADER, PAYLOAD, BenchJob, Group
 
 MODES = {"aligned": "aligned", "unaligned": "unaligned", "timeout": "aligned-timeout-300ms"}
@@ -170,13 +170,13 @@ def _ms(said: str) -> str:
 
 
 def _steady(path: Path, observed: ObservedJob, job: FlinkJob, interval_s: float) -> list[dict[str, str]]:
-    """Return the samples of the time in which the last `STEADY` checkpoints were taken, by the names of operators."""
+    """Return the samples of the time in which the steady checkpoints were taken, by the names of operators."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     names = {each.full_name: each.operator for each in job.vertices}
-    lasted = sum(max(interval_s, each.end_to_end_ms / 1e3 + PAUSE_S) for each in observed.checkpoints[-STEADY:])
+    lasted = sum(max(interval_s, each.end_to_end_ms / 1e3 + PAUSE_S) for each in observed.steady)
     end = max(float(row["t_s"]) for row in rows)
     return [{**row, "task": names.get(row["task"], row["task"])} for row in rows if float(row["t_s"]) >= end - lasted]
 

@@ -71,6 +71,19 @@ def test_the_statistics_of_a_checkpoint_by_hand() -> None:
     }
 
 
+def test_the_first_checkpoint_of_a_job_is_not_compared() -> None:
+    """Queues were filling up: a job of five checkpoints would be said to take 549 ms, of which four took 597."""
+
+    def durations(*numbers: int) -> float:
+        checkpoints = [ObservedCheckpoint(number, 100.0 * number, None, None, ()) for number in numbers]
+        return statistics_of(checkpoints)["end to end", ""]
+
+    assert durations(1, 2, 3) == 250.0
+    assert durations(1, 2, 3, 4, 5, 6) == 400.0
+    assert durations(2, 3, 4, 5, 6, 7, 8) == 550.0  # the last six
+    assert durations(1) == 100.0  # there is no other
+
+
 def test_runs_that_differ_widen_the_interval() -> None:
     """The effects of the measured runs would be read and not used."""
     profile = _profile()
