@@ -30,6 +30,8 @@ THRESHOLD_NS = 1_000
 """The world is untimed: all is triggered at 0, a barrier that comes in time comes at 0, a late one behind this."""
 LATE_NS = THRESHOLD_NS + 1
 TIMEOUT_NS = 1_000_000
+MOST_DRIVEN = 100_000
+"""So many steps of a machine are kept whatever its monitor knows, some 150 MB a task; then they are repeated."""
 
 
 class Finished(NamedTuple):
@@ -488,6 +490,8 @@ class TaskTransitions:
 
     def _take(self, call: str, cell: int, *arguments: object) -> LocalStep | None:
         """Let the machine do, and the monitor see it; None if nothing comes of it."""
+        if len(self._driven) > MOST_DRIVEN:
+            self._driven.clear()
         made = self._driven[self._local_of[cell], call, *arguments]
         if made.error is None:
             try:

@@ -15,6 +15,7 @@ from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.impl.checkpoint.recovery import Restore, Wiring
 from barrierlab.impl.reasons import Reason
 from barrierlab.impl.storage.snapshot import Checkpoint
+from barrierlab.model.checkpoint import task_transitions
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.monitor import TASK
 from barrierlab.model.checkpoint.protocols import EXACT as MODES
@@ -444,3 +445,18 @@ def test_a_coordinator_that_raises_is_a_violation(method: str, bounds: Bounds) -
     result = explore(world, properties(world))
     assert result.why == "always: RAISED: coordinator: ValueError: not today"
     assert world.trace(result.violations[0].moves).endswith("! RAISED: coordinator: ValueError: not today\n")
+
+
+@pytest.mark.parametrize("mode", ["aligned", "aligned_with_timeout"])
+def test_steps_of_a_machine_are_forgotten_where_there_are_many(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large scope would end for want of memory; or a step that is repeated would be another one."""
+    bounds = Bounds("a->join b->join join->s", events=1, mode=mode)
+    found = []
+    for most in (task_transitions.MOST_DRIVEN, 3):
+        monkeypatch.setattr(task_transitions, "MOST_DRIVEN", most)
+        world = World(bounds)
+        found.append(explore(world, properties(world), acyclic=True))
+        assert max(len(table._driven) for table in world.tables) <= most + 1
+    first, again = found
+    assert (again.verdict, again.counts[:3]) == (first.verdict, first.counts[:3])
+    assert first.counts.states > 1000
