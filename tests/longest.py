@@ -1,6 +1,6 @@
 """The tests that take longest, which `make check` leaves to `make test`.
 
-`python -m tests.longest` measures each quick test in turn, some ten minutes, and writes `longest.txt` anew.
+`python -m tests.longest` measures each quick test in turn and writes `longest.txt` anew, in some ten minutes.
 """
 
 from __future__ import annotations
