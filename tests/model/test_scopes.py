@@ -206,7 +206,7 @@ def test_a_scope_occupies_no_more_than_its_share_of_the_memory(monkeypatch: pyte
     for gibibytes in (1, 10):
         machine["SC_PHYS_PAGES"] = (gibibytes << 30) // 4096
         told.append(model_check.limits(5.0))
-    assert told == [ExplorationLimits(model_check.MOST_STATES, None, 5.0, bytes_) for bytes_ in (2 << 30, 4 << 30)]
+    assert told == [ExplorationLimits(100_000_000, None, 5.0, bytes_) for bytes_ in (2 << 30, 4 << 30)]
     monkeypatch.setattr(model_check, "limits", lambda _: ExplorationLimits(memory_bytes=1))
     outcome = next(SCOPES["tiny"]()).check(SOUND, None)
     assert (outcome.verdict, outcome.why) == ("undecided", "the limit of 1 bytes of memory is reached")
