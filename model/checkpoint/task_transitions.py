@@ -21,7 +21,7 @@ from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from barrierlab.model.checkpoint.components import COUNTERS
 from barrierlab.model.checkpoint.monitor import CompletedCut, Past, Sends, TaskMonitor, raised
-from barrierlab.model.explore.intern import Interner, exact
+from barrierlab.model.explore.intern import Interner, Pool, Shared
 from barrierlab.model.explore.memo import Memo
 from barrierlab.model.spec.watch import Breach
 
@@ -213,6 +213,8 @@ class TaskTransitions:
         ``dead[cell,]``: the task is gone, and all that only it knew.
     pulls : bool
         Whether the task's gate reads the channels itself (`model.checkpoint.external.PullAligner`).
+    always_aligns : bool
+        Whether no barrier ever goes ahead of its place, as `impl`'s aligner says of a sink.
     parts_are_late : bool
         Whether, in any step so far, the task has acknowledged a checkpoint before its part was whole, has changed its
         part afterwards, or has gone on after it had ended: then it matters when the coordinator hears of it.
@@ -234,11 +236,13 @@ class TaskTransitions:
         self._reports = reports
         self.cells: Interner[TaskState] = Interner()
         self.infos: list[Info] = []
-        self._codes: dict[Hashable, int] = {}  # a number for each machine: it is large, and many cells have the same
-        # Cells but for their monitors: by number the value, the number of the machine, and what that can do.
+        self._pool = Pool()  # of machines, reports and what is outside
+        self._monitors: Interner[tuple[object, ...]] = Interner()
+        self._moves: dict[Any, Any] = {}  # the infos and abilities that differ, one object each
+        # Cells but for their monitors: by number the value, its machine, and what that can do.
         self._local_numbers: dict[Hashable, int] = {}
         self._locals: list[TaskState] = []
-        self._code_of: list[int] = []
+        self._machine_of: list[Shared] = []
         self._abilities: list[Ability] = []
         self._local_of: list[int] = []  # by cell
         self._driven: Memo[MachineStep] = Memo(self._drive)
@@ -254,6 +258,7 @@ class TaskTransitions:
         self.past: Memo[Past] = Memo(self._past)
         self.dead: Memo[int] = Memo(self._die)
         self.pulls = hasattr(getattr(self.task, "gate", None), "poll")
+        self.always_aligns = self._aligner is not None and not self._aligner.may_overtake
         self.parts_are_late = False
         self.start = self._captured()
 
@@ -502,6 +507,8 @@ class TaskTransitions:
         return LocalStep(cell, True, made.place, (made.error,), made.notes)
 
     def _seen(self, call: str, cell: int, made: MachineStep) -> LocalStep | None:
+        if made.took is None:
+            return None
         monitor = self.monitor
         monitor.restore(self.cells.values[cell].monitor)
         was_whole = {number for number, _ in monitor.cuts if monitor.is_whole(number)}
@@ -510,7 +517,7 @@ class TaskTransitions:
         monitor.moved(bool(self._locals[made.local].outbox))
         self._look_at_parts(call, made, self.cells.values[cell].finished, was_whole)
         after = self._numbered(made.local, monitor.capture())
-        if made.took is None or (not made.took and after == cell and not made.notes):
+        if not made.took and after == cell and not made.notes:
             return None
         return LocalStep(after, made.took, made.place, tuple(monitor.broken), made.notes)
 
@@ -520,6 +527,10 @@ class TaskTransitions:
         before = len(self.task.reports)
         try:
             took = getattr(self, f"_{call}")(*arguments)
+            if took is None:
+                self.task.outbox.clear()
+                self.task.reports.clear()
+                return MachineStep(None, self._place, local, (), (), (), None)
             reports, place = tuple(self.task.reports[before:]), self._place
             after = self._local(self._captured_machine())
         except Exception as error:  # whatever a machine raises on what may happen, it is broken
@@ -580,8 +591,9 @@ class TaskTransitions:
         """Forget what the machines of `impl` do not look at any more: cells that differ in nothing else are one."""
         if self._injector is not None and self.task.finished:  # no command is anything to a source that has ended
             self._injector.restore(self._new_injector)
-        if self._aligner is not None and self._aligner.recording:  # no switch to come; any deadline passes at any time
-            self._aligner.count_from(NOW_NS)
+        aligner = self._aligner
+        if aligner is not None and (aligner.recording or not aligner.may_overtake):
+            aligner.count_from(NOW_NS)  # no switch to come; any deadline passes at any time
 
     def _outside(self) -> Hashable:
         """Return what of the external system makes a difference to the sink. (What is visible is judged as it becomes
@@ -601,23 +613,27 @@ class TaskTransitions:
 
     def _local(self, value: TaskState, like: int | None = None) -> int:
         """The number of a cell but for its monitor; its machine is as it is in another, or else as it is now."""
-        machine, outbox, reports, _, *rest, outside = value
-        if like is None or machine is not self._locals[like].machine:
-            code = self._codes.setdefault(exact(machine), len(self._codes))
+        if like is None or value.machine is not self._locals[like].machine:
+            machine = self._pool.shared(value.machine)
         else:
-            code = self._code_of[like]
-        number = self._local_numbers.setdefault(
-            (code, outbox, exact(reports), *rest, exact(outside)), len(self._locals)
-        )
+            machine = self._machine_of[like]
+        parts = [self._pool.shared(each) for each in (value.outbox, value.reports, value.outside)]
+        key = machine, *parts, value.at, value.finished, value.end_reported
+        number = self._local_numbers.setdefault(key, len(self._locals))
         if number == len(self._locals):
-            self._locals.append(value)
-            self._code_of.append(code)
-            self._abilities.append(self._ability() if like is None else self._abilities[like])
+            outbox, reports, outside = [each.value for each in parts]
+            its: Any = {"machine": machine.value, "outbox": outbox, "reports": reports, "outside": outside}
+            self._locals.append(value._replace(**its))
+            self._machine_of.append(machine)
+            ability = self._ability() if like is None else self._abilities[like]
+            self._abilities.append(self._moves.setdefault(ability, ability))
         return number
 
     def _numbered(self, local: int, monitor: tuple[object, ...], like: int | None = None) -> int:
         """The number of a cell: what it can do is as in `like`, or else as the machine and the monitor have it now."""
-        number = self.cells.number(self._locals[local]._replace(monitor=monitor), (local, monitor))
+        seen = self._monitors.number(monitor, monitor)
+        monitor = self._monitors.values[seen]
+        number = self.cells.number(self._locals[local]._replace(monitor=monitor), (local, seen))
         if number == len(self.infos):
             cell = self.cells.values[number]
             info = self._info(cell, self._abilities[local]) if like is None else self.infos[like]
@@ -625,7 +641,8 @@ class TaskTransitions:
             if cell.reports:
                 buffered = self._held_back(cell.outbox)
                 has_reports = any(each.checkpoint_id not in buffered for each in cell.reports)
-            self.infos.append(info._replace(outbox=cell.outbox, has_reports=has_reports))
+            info = info._replace(outbox=cell.outbox, has_reports=has_reports)
+            self.infos.append(self._moves.setdefault(info, info))
             self._local_of.append(local)
         return number
 

@@ -922,7 +922,9 @@ class World:
         self._deliveries = [self._of_inputs("deliver", World._deliver, at, lateness) for at, _ in numbered]
         # An overtaking barrier is late where it was not flagged.
         self._overtakes = [
-            [moves[-1] for moves in self._of_inputs("overtake", World._overtake, at, lateness[-1:])]
+            []
+            if self._tables[at].always_aligns
+            else [moves[-1] for moves in self._of_inputs("overtake", World._overtake, at, lateness[-1:])]
             for at, _ in numbered
             if bounds.protocol.goes_unaligned
         ]

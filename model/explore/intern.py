@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from barrierlab.impl.messages import EVENT_FIELDS, Event
 from barrierlab.model.explore.growth import GROWTH
@@ -28,43 +28,109 @@ def exact(value: object) -> Hashable:
     kind = type(value)
     if kind in ATOMS:
         return value
+    return _reader(kind)(value, exact)
+
+
+Reader = Callable[[Any, Callable[[object], Hashable]], Hashable]
+
+_readers: dict[type, Reader] = {}
+"""By type, how a value is read, given what reads its parts: to find that out takes longer than to read."""
+
+
+def _reader(kind: type) -> Reader:
     reads = _readers.get(kind)
     if reads is None:
-        reads = _readers[kind] = _reader(kind)
-    return reads(value)
+        reads = _readers[kind] = _new_reader(kind)
+    return reads
 
 
-_readers: dict[type, Callable[[Any], Hashable]] = {}
-"""By type, how `exact` reads it: to find that out takes longer than to read."""
-
-
-def _reader(kind: type) -> Callable[[Any], Hashable]:
+def _new_reader(kind: type) -> Reader:
     if kind is tuple:
         return _all
     if kind is list:
-        return lambda held: _all(tuple(held))
+        return lambda held, part: (kind, *[part(each) for each in held])
     if kind is dict:
-        return lambda held: (dict, frozenset(map(_all, held.items())))
+        return lambda held, part: (kind, frozenset([_all(item, part) for item in held.items()]))
     if kind is set or kind is frozenset:
-        return lambda held: frozenset(map(exact, held))
+        return lambda held, part: (kind, frozenset([part(each) for each in held]))
     names = EVENT_FIELDS if kind is Event else getattr(kind, "__dataclass_fields__", None)
     if names is None:
-        return lambda held: held
+        return lambda held, part: (kind, held)
     if len(names) < 2:
-        return lambda held: (kind, *[exact(getattr(held, name)) for name in names])
+        return lambda held, part: (kind, *[part(getattr(held, name)) for name in names])
     fields = attrgetter(*names)
-    return lambda held: (kind, *_all(fields(held)))
+    return lambda held, part: (kind, *_all(fields(held), part))
 
 
-def _all(held: tuple[Any, ...]) -> tuple[Hashable, ...]:
+def _all(held: tuple[Any, ...], part: Callable[[object], Hashable]) -> tuple[Hashable, ...]:
     for each in held:
         if type(each) not in ATOMS:
             break
     else:
         return held  # as most are that are nested
-    return tuple(
-        [each if (kind := type(each)) in ATOMS else _all(each) if kind is tuple else exact(each) for each in held]
-    )
+    return tuple([each if type(each) in ATOMS else part(each) for each in held])
+
+
+class Shared:
+    """One object for all values that nothing tells apart.
+
+    Attributes
+    ----------
+    value : object
+        The first of them; a tuple is made of such values.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+class Pool:
+    """Keeps values so that what they have in common is kept once: many large ones that differ little take little room.
+
+    Examples
+    --------
+    >>> pool = Pool()
+    >>> one, other = pool.shared(("a", ("long", "part"))), pool.shared(("b", ("long", "part")))
+    >>> one is pool.shared(("a", ("long", "part"))), one is other, one.value[1] is other.value[1]
+    (True, False, True)
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Shared] = {}
+
+    def shared(self, value: object) -> Shared:
+        """Return the object of a value, which must not change afterwards."""
+        if value is True:
+            return _TRUE
+        if value is False:
+            return _FALSE
+        kind = type(value)
+        key: Hashable
+        if kind is tuple:
+            key = items = cast("tuple[Any, ...]", value)
+            for each in items:
+                if type(each) not in _PLAIN:
+                    key = tuple([each if type(each) in _PLAIN else self.shared(each) for each in items])
+                    break
+        elif kind in ATOMS:
+            key = kind, value
+        else:
+            key = _reader(kind)(value, self.shared)
+        known = self._known.get(key)
+        if known is None:
+            if kind is tuple:
+                value = tuple([each.value if type(each) is Shared else each for each in key])  # type: ignore[attr-defined]
+            known = self._known[key] = Shared(value)
+        return known
+
+
+_PLAIN = frozenset((int, str, bytes, type(None)))
+"""Types of which no value is equal to one of another; 1 is equal to True."""
+_TRUE, _FALSE = Shared(True), Shared(False)
 
 
 class Interner(Generic[V]):
