@@ -16,7 +16,8 @@ In this order:
 * *orders* that come too late to matter: an abort of what is done with there, or older than what is under way;
 * *a task*, if nobody else can change what it may do next: each of its inputs that it reads has a message waiting, or
   will never have one again; nothing that the coordinator could tell it is still open; and there is always room for
-  what it sends.
+  what it sends. Which of several such tasks it is changes no verdict: the last in the direction of the channels that
+  has one move alone, or else the first that has more, as what is behind it would repeat its choices.
 
 Equal sources are no symmetry to reduce by: a join drains what it buffered in the order of its inputs, so that
 exchanging two of three leads elsewhere. Two of two may be exchanged, as one at most has something buffered when both
@@ -157,6 +158,10 @@ class Ample:
         self._shows_at_once = [
             bounds.guarantee == "idempotent" and not topology.outputs(name) for name in topology.tasks
         ]
+        upstream = [topology.tasks.index(name) for name in nx.topological_sort(topology.graph())]
+        self._downstream = upstream[::-1]
+        # A source that may end at any time leaves the least to choose when the others are through.
+        self._upstream = sorted(upstream, key=lambda at: bounds.closes and not self._senders[at])
         self._is_open_ended = bool(bounds.cancels or (bounds.expiries and bounds.aborts_one is None))
 
     @property
@@ -194,13 +199,15 @@ class Ample:
                 return (move,)
         if not self._roomy or self._is_open_ended:
             return moves
-        best: Sequence[Move] = moves
-        for at, its in by_task.items():
-            if len(its) < len(best) and self._is_settled(state, at, its):
-                if len(its) == 1:
-                    return its
-                best = its
-        return best
+        for at in self._downstream:
+            its = by_task.get(at, ())
+            if len(its) == 1 and self._is_settled(state, at, its):
+                return its
+        for at in self._upstream:
+            its = by_task.get(at, ())
+            if len(its) > 1 and self._is_settled(state, at, its):
+                return its
+        return moves
 
     def _may_be_heard(self, state: WorldState, move: Move) -> bool:
         """Return whether a report can be heard first: it decides nothing, or nothing else could make a difference to
