@@ -17,6 +17,8 @@ from barrierlab.model.explore.growth import GROWTH
 V = TypeVar("V")
 
 ATOMS = frozenset((int, str, bool, float, bytes, type(None)))
+_PLAIN = frozenset((int, str, bytes, type(None)))
+"""Types of which no value is equal to one of another; 1 is equal to True."""
 
 
 def exact(value: object) -> Hashable:
@@ -64,11 +66,11 @@ def _new_reader(kind: type) -> Reader:
 
 def _all(held: tuple[Any, ...], part: Callable[[object], Hashable]) -> tuple[Hashable, ...]:
     for each in held:
-        if type(each) not in ATOMS:
+        if type(each) not in _PLAIN:
             break
     else:
         return held  # as most are that are nested
-    return tuple([each if type(each) in ATOMS else part(each) for each in held])
+    return tuple([each if type(each) in _PLAIN else part(each) for each in held])
 
 
 class Shared:
@@ -128,8 +130,6 @@ class Pool:
         return known
 
 
-_PLAIN = frozenset((int, str, bytes, type(None)))
-"""Types of which no value is equal to one of another; 1 is equal to True."""
 _TRUE, _FALSE = Shared(True), Shared(False)
 
 

@@ -9,7 +9,7 @@ from barrierlab.impl.messages import CheckpointBarrier, Event
 from barrierlab.model.explore.intern import Pool, exact
 
 ATOMS = st.sampled_from([0, 1, True, False, None, "", "a", b"a", 1.0])
-MESSAGES = st.builds(Event, st.just("a"), st.just(1), value=st.sampled_from([None, 1])) | st.builds(
+MESSAGES = st.builds(Event, st.just("a"), st.just(1), value=st.sampled_from([None, 1, True])) | st.builds(
     CheckpointBarrier, st.integers(1, 2), st.just(1)
 )
 VALUES = st.recursive(
@@ -22,6 +22,7 @@ VALUES = st.recursive(
 @example([(1, 0), (True, False)])
 @example([["a"], ("a",)])
 @example([Event("a", 1), Event("a", 1, value=1)])
+@example([Event("a", 1, value=True), Event("a", 1, value=1)])
 def test_one_object_stands_for_what_nothing_tells_apart(values: list[object]) -> None:
     """Two machines would be taken for one, or one for two."""
     pool = Pool()
