@@ -160,7 +160,7 @@ class Ample:
         ]
         upstream = [topology.tasks.index(name) for name in nx.topological_sort(topology.graph())]
         self._downstream = upstream[::-1]
-        # A source that may end at any time leaves the least to choose when the others are through.
+        # Sources that may end at any time come last: that leaves fewer states.
         self._upstream = sorted(upstream, key=lambda at: bounds.closes and not self._senders[at])
         self._is_open_ended = bool(bounds.cancels or (bounds.expiries and bounds.aborts_one is None))
 

@@ -528,8 +528,6 @@ class TaskTransitions:
         try:
             took = getattr(self, f"_{call}")(*arguments)
             if took is None:
-                self.task.outbox.clear()
-                self.task.reports.clear()
                 return MachineStep(None, self._place, local, (), (), (), None)
             reports, place = tuple(self.task.reports[before:]), self._place
             after = self._local(self._captured_machine())
@@ -622,8 +620,7 @@ class TaskTransitions:
         number = self._local_numbers.setdefault(key, len(self._locals))
         if number == len(self._locals):
             outbox, reports, outside = [each.value for each in parts]
-            its: Any = {"machine": machine.value, "outbox": outbox, "reports": reports, "outside": outside}
-            self._locals.append(value._replace(**its))
+            self._locals.append(value._replace(machine=machine.value, outbox=outbox, reports=reports, outside=outside))
             self._machine_of.append(machine)
             ability = self._ability() if like is None else self._abilities[like]
             self._abilities.append(self._moves.setdefault(ability, ability))

@@ -84,7 +84,7 @@ class Shared:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: object) -> None:
+    def __init__(self, value: Any) -> None:
         self.value = value
 
 
@@ -106,31 +106,15 @@ class Pool:
 
     def shared(self, value: object) -> Shared:
         """Return the object of a value, which must not change afterwards."""
-        if value is True:
-            return _TRUE
-        if value is False:
-            return _FALSE
         kind = type(value)
-        key: Hashable
-        if kind is tuple:
-            key = items = cast("tuple[Any, ...]", value)
-            for each in items:
-                if type(each) not in _PLAIN:
-                    key = tuple([each if type(each) in _PLAIN else self.shared(each) for each in items])
-                    break
-        elif kind in ATOMS:
-            key = kind, value
-        else:
-            key = _reader(kind)(value, self.shared)
+        key: Hashable = (kind, value) if kind in ATOMS else _reader(kind)(value, self.shared)
         known = self._known.get(key)
         if known is None:
             if kind is tuple:
-                value = tuple([each.value if type(each) is Shared else each for each in key])  # type: ignore[attr-defined]
+                items = cast("tuple[Hashable, ...]", key)
+                value = tuple([each.value if type(each) is Shared else each for each in items])
             known = self._known[key] = Shared(value)
         return known
-
-
-_TRUE, _FALSE = Shared(True), Shared(False)
 
 
 class Interner(Generic[V]):
