@@ -45,7 +45,8 @@ a task first                what it does next is a function of itself and of the
                             its inputs
 the same                    nobody takes room from it                                       `World.was_full`
 the same                    the coordinator tells it nothing but what is planned            `World.gave_up`
-the same                    a sink looks at heads only, and lets nothing overtake           `impl`'s alone
+the same                    a sink looks at heads only, and lets nothing overtake           `TaskTransitions.
+                                                                                            always_aligns`
 nothing is put off for      no task comes back to what it was by steps that use nothing up  `TaskTransitions.is_acyclic`
 ever (`explore`, acyclic)
 `plans`: aborted at once    the source ignores an abort of what it has sent                 as *an abort first*
@@ -143,18 +144,13 @@ class Ample:
         self.whole = whole
         self._may_expire = bool((whole or world.bounds).expiries)
         self.ahead: dict[tuple[int, int], set[int]] = {}
-        bounds, topology, is_other = world.bounds, world.topology, world.components != SOUND
+        bounds, topology = world.bounds, world.topology
         self._roomy = _most_messages(bounds, world) <= bounds.capacity and not bounds.sender_records
         self._senders = [
             [topology.tasks.index(topology.ends(channel)[0]) for channel in topology.inputs(name)]
             for name in topology.tasks
         ]
-        self._goes_ahead = [
-            bounds.protocol.goes_unaligned
-            and bool(topology.inputs(name))
-            and (bool(topology.outputs(name)) or is_other)
-            for name in topology.tasks
-        ]
+        self._goes_ahead = [bounds.protocol.goes_unaligned and not table.always_aligns for table in world.tables]
         self._shows_at_once = [
             bounds.guarantee == "idempotent" and not topology.outputs(name) for name in topology.tasks
         ]
