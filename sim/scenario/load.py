@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -103,7 +105,7 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None, *, kind: t
     """
     text, file = _read_text(name)
     try:
-        data = tomllib.loads(text)
+        data = deepcopy(_parsed(text))  # what is loaded has settings put into it
     except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise ScenarioError(f"{file}: not TOML: {error}") from error
     builder: Any = ScenarioBuilder
@@ -114,6 +116,9 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None, *, kind: t
     if kind is not None and not isinstance(scenario, kind):
         raise ScenarioError(f"{file}: is a {type(scenario).__name__}; allowed: a {kind.__name__}")
     return scenario
+
+
+_parsed = lru_cache(maxsize=32)(tomllib.loads)  # a sweep loads one text with thousands of settings
 
 
 def _read_text(name: str | Path) -> tuple[str, str]:

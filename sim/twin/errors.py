@@ -17,7 +17,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import combinations
 from statistics import fmean, median, variance
@@ -98,7 +98,7 @@ def freedom_of(count: int) -> float:
 
 def chance(simulated: Sequence[float]) -> float:
     """Return the variance of a further run about the median of these."""
-    return scale(simulated) ** 2 * (1 + 1 / len(simulated))
+    return scale(tuple(simulated)) ** 2 * (1 + 1 / len(simulated))
 
 
 def usual_chance(figures: Sequence[Sequence[float]]) -> UsualChance:
@@ -123,7 +123,8 @@ def usual_chance(figures: Sequence[Sequence[float]]) -> UsualChance:
     return UsualChance(float(f"{share:.4g}"), float(f"{2 * half:.4g}"))
 
 
-def scale(values: Sequence[float]) -> float:
+@lru_cache(maxsize=4096)  # each figure is fitted beside the others of its family again and again
+def scale(values: tuple[float, ...]) -> float:
     """Return Qn: the standard deviation of a normal distribution whose differences are as these; of a single one 0."""
     count, half = len(values), len(values) // 2 + 1
     differences = sorted(abs(a - b) for a, b in combinations(values, 2))

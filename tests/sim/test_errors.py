@@ -140,9 +140,9 @@ def test_an_interval_by_hand() -> None:
 def test_a_few_slow_runs_are_not_all_there_is() -> None:
     """One run in which everything was slow would make every interval as wide as itself."""
     usual = [100.0, 101.0, 99.0, 102.0, 98.0, 100.5, 99.5]
-    assert scale([*usual, 103.0, 97.0]) == pytest.approx(2.2219 * 0.872 * 1.0)  # the 10th of 36 differences
-    assert scale([*usual, 1000.0, 2000.0]) < 1.6 * scale([*usual, 103.0, 97.0])
-    assert scale([5.0]) == 0.0
+    assert scale((*usual, 103.0, 97.0)) == pytest.approx(2.2219 * 0.872 * 1.0)  # the 10th of 36 differences
+    assert scale((*usual, 1000.0, 2000.0)) < 1.6 * scale((*usual, 103.0, 97.0))
+    assert scale((5.0,)) == 0.0
 
 
 def test_kinds_are_told_apart() -> None:

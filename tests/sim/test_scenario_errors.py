@@ -340,6 +340,8 @@ def test_settings_and_parameters_are_applied(tmp_path: Path) -> None:
     other = load(path, {"level": "high", "buffers": 3, 'channel."b->join".capacity': 5, "seed": 9})
     assert (other.sources["a"].rate_per_s, other.seed) == (20.0, 9)
     assert [other.channels[edge].capacity for edge in other.topology.edges] == [3, 5, 3]
+    again = load(path)  # the text is parsed once, and what is set is of one loading
+    assert (again.sources, again.channels) == (usual.sources, usual.channels)
 
 
 # Through the command line.
