@@ -31,9 +31,11 @@ class Fate(Enum):
     IN_FLIGHT = "in flight, recorded"
     ORPHAN = "an orphan: taken ahead of the cut, sent behind it"
     LOST = "lost: sent ahead of the cut, taken behind it, not recorded"
+    TWICE = "counted twice: taken ahead of the cut, and recorded as in flight"
+    EARLY = "an orphan: sent behind the cut, and recorded as in flight"
 
 
-FAULTY = (Fate.ORPHAN, Fate.LOST)
+FAULTY = (Fate.ORPHAN, Fate.LOST, Fate.TWICE, Fate.EARLY)
 
 
 @dataclass(slots=True)
@@ -50,6 +52,8 @@ class Arrow:
         The step at which the job was restored while this was on its way, or buffered.
     ignored : bool
         Whether it was taken and had no effect.
+    recorded_by : set of int
+        The checkpoints that recorded it as in flight.
     restored_in_flight : bool
         Whether it came out of a checkpoint, not from its sender.
     fate : Fate or None
@@ -66,7 +70,7 @@ class Arrow:
     applied: int | None = None
     gone: int | None = None
     ignored: bool = False
-    recorded: bool = False
+    recorded_by: set[int] = field(default_factory=set)
     restored_in_flight: bool = False
     fate: Fate | None = None
 
@@ -263,7 +267,7 @@ class _Layout:
         self.on_way: dict[str, deque[Arrow]] = {}
         self.buffered: dict[str, list[Arrow]] = {}
         self.latest: dict[tuple[str, object], Arrow] = {}
-        self.awaited: set[tuple[str, object]] = set()  # recorded by its sender while it is in the outbox
+        self.awaited: dict[tuple[str, object], set[int]] = {}  # recorded by its sender while it is in the outbox
         self.steps: list[int] = []  # of each entry
 
     def add(self, entry: Entry) -> None:
@@ -305,9 +309,7 @@ class _Layout:
             self.drawn.arrows.append(arrow)
             self.on_way.setdefault(channel, deque()).append(arrow)
             self.latest[channel, subject] = arrow
-            if (channel, subject) in self.awaited:
-                self.awaited.remove((channel, subject))
-                arrow.recorded = True
+            arrow.recorded_by = self.awaited.pop((channel, subject), set())
         elif verb == "take":
             arrow = self._arrived(channel, subject)
             arrow.taken = step
@@ -319,11 +321,10 @@ class _Layout:
                     self.buffered[channel].remove(arrow)
                     break
         elif verb == "capture" and isinstance(subject, tuple):
-            recorded = self.latest.get((channel, subject[1]))
-            if recorded is not None:
-                recorded.recorded = True
-            else:
-                self.awaited.add((channel, subject[1]))
+            checkpoint_id, message = subject
+            recorded = self.latest.get((channel, message))
+            by = self.awaited.setdefault((channel, message), set()) if recorded is None else recorded.recorded_by
+            by.add(checkpoint_id)
 
     def _arrived(self, channel: str, message: object) -> Arrow:
         """The first of its like on the channel: only a barrier is ever taken ahead of others."""
@@ -376,11 +377,12 @@ def _judge_fates(drawn: SpaceTime, history: History, begins: int, ends: int) -> 
         applied = sorted((arrow for arrow in events if arrow.applied is not None), key=_applied_step)
         ahead = {id(arrow) for arrow in applied[: receiver.applied[channel]]}
         for index, arrow in enumerate(events):
-            is_ahead = id(arrow) in ahead
+            is_ahead, is_recorded = id(arrow) in ahead, checkpoint_id in arrow.recorded_by
             if index < sender.sent[channel]:
-                arrow.fate = Fate.AHEAD if is_ahead else Fate.IN_FLIGHT if arrow.recorded else Fate.LOST
+                taken = Fate.TWICE if is_recorded else Fate.AHEAD
+                arrow.fate = taken if is_ahead else Fate.IN_FLIGHT if is_recorded else Fate.LOST
             else:
-                arrow.fate = Fate.ORPHAN if is_ahead else Fate.BEHIND
+                arrow.fate = Fate.ORPHAN if is_ahead else Fate.EARLY if is_recorded else Fate.BEHIND
 
 
 def _first_step(arrow: Arrow) -> int:

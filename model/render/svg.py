@@ -12,7 +12,7 @@ from textwrap import shorten
 
 from barrierlab.model.render import palette
 from barrierlab.model.render.html import in_xml
-from barrierlab.model.render.spacetime import FAULTY, SIGNS, Arrow, Fate, Mark, SpaceTime
+from barrierlab.model.render.spacetime import FAULTY, MARKS, SIGNS, Arrow, Fate, Mark, SpaceTime
 from barrierlab.model.spec.history import COORDINATOR
 
 MOST_STEPS = 600
@@ -25,6 +25,8 @@ _COLOURS = {
     Fate.IN_FLIGHT: palette.IN_FLIGHT,
     Fate.ORPHAN: palette.WRONG,
     Fate.LOST: palette.WRONG,
+    Fate.TWICE: palette.WRONG,
+    Fate.EARLY: palette.WRONG,
     None: palette.AHEAD,
 }
 _BARRIER, _CONTROL, _HELD, _INK, _BAD = palette.INK, palette.CONTROL, palette.ALIGNMENT, palette.INK, palette.BAD
@@ -85,12 +87,13 @@ def svg(drawn: SpaceTime, title: str, verdicts: Iterable[str] = ()) -> Svg:
     faulty = [arrow for arrow in drawn.arrows if arrow.fate in FAULTY]
     body = [
         *_lines(drawn, rows, width),
-        *_held(drawn, rows),
+        *_bars(drawn, rows),
         *_restores(drawn, rows),
         *_cut(drawn, rows),
         *(line for arrow in drawn.arrows if arrow.fate not in FAULTY for line in _arrow(arrow, rows, steps)),
         *(line for arrow in faulty for line in _arrow(arrow, rows, steps)),
-        *(line for mark in drawn.marks for line in _mark(mark, rows)),
+        *(line for mark in drawn.marks for line in _mark(mark, rows, drawn.cut)),
+        *_labels(drawn, rows, steps),
         *legend,
         *_verdicts(called_out, bottom + 62),
     ]
@@ -134,18 +137,24 @@ def _lines(drawn: SpaceTime, rows: dict[str, int], width: int) -> Iterable[str]:
         yield f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{in_xml(process)}</text>'
 
 
-def _held(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
-    """A bar on the receiver's line for as long as it buffered a message behind its barrier."""
+def _held(drawn: SpaceTime) -> Iterable[tuple[Arrow, int, int]]:
+    """The messages that their receiver buffered behind a barrier, from which step to which."""
     for arrow in drawn.arrows:
         if arrow.taken is None or arrow.applied == arrow.taken or arrow.kind == "CheckpointBarrier":
             continue
         last = next((step for step in (arrow.applied, arrow.gone) if step is not None), len(drawn.times_ns) - 1)
         if last - arrow.taken > 1:
-            y = rows[arrow.receiver]
-            yield (
-                f'<line x1="{_x(arrow.taken)}" y1="{y}" x2="{_x(last)}" y2="{y}" stroke="{_HELD}" stroke-width="7" '
-                f'stroke-opacity=".7"><title>{in_xml(str(arrow.message))} is buffered</title></line>'
-            )
+            yield arrow, arrow.taken, last
+
+
+def _bars(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
+    """A bar on the receiver's line for as long as it buffered a message."""
+    for arrow, first, last in _held(drawn):
+        y = rows[arrow.receiver]
+        yield (
+            f'<line x1="{_x(first)}" y1="{y}" x2="{_x(last)}" y2="{y}" stroke="{_HELD}" stroke-width="7" '
+            f'stroke-opacity=".7"><title>{in_xml(str(arrow.message))} is buffered</title></line>'
+        )
 
 
 def _restores(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
@@ -153,7 +162,6 @@ def _restores(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
     for step in drawn.restores:
         x = _x(step)
         yield f'<line x1="{x}" y1="{top}" x2="{x}" y2="{bottom}" stroke="{palette.RESTORED}" stroke-width="3"/>'
-        yield f'<text class="s good" x="{x + 5}" y="{top + 4}">the job is restored</text>'
 
 
 def _cut(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
@@ -172,14 +180,7 @@ def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
         colour, wide = _COLOURS[arrow.fate], 3.0 if arrow.fate in FAULTY else 1.5
     else:
         colour, wide = _CONTROL, 1.2
-    end = next((step for step in (arrow.taken, arrow.gone) if step is not None), steps)
-    start = arrow.sent if arrow.sent is not None else max(end - 1, 0)
-    x1, x2 = _x(start), _x(end)
-    y1, y2 = float(rows[arrow.sender]), float(rows[arrow.receiver])
-    if arrow.restored_in_flight:
-        y1 = y2 - 34  # it comes out of the checkpoint
-    elif arrow.taken is None:
-        y2 = y1 + (y2 - y1) * 0.8  # it never arrives
+    x1, y1, x2, y2 = _ends(arrow, rows, steps)
     dash = (
         ' stroke-dasharray="5 3"' if arrow.taken is None or arrow.restored_in_flight or arrow.fate is Fate.LOST else ""
     )
@@ -189,19 +190,11 @@ def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
         f'<line x1="{x1}" y1="{y1:g}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{wide}"{dash} '
         f'marker-end="url(#{_tip(colour)})"><title>{name} on {in_xml(arrow.channel)}: {said}</title></line>'
     )
-    kind = "bad" if arrow.fate in FAULTY else "s"
-    short = f"B{name.split()[1]}" if arrow.kind == "CheckpointBarrier" else name.replace("watermark", "W")
-    note = f" {arrow.fate.value.split(':')[0].removeprefix('an ')}" if arrow.fate in FAULTY and arrow.fate else ""
-    along = 0.62 if arrow.kind == "CheckpointBarrier" else 0.3  # two messages that leave together stay readable
-    yield (
-        f'<text class="{kind}" x="{x1 + (x2 - x1) * along + 4:.1f}" y="{y1 + (y2 - y1) * along - 3:.1f}">'
-        f"{short}{in_xml(note)}</text>"
-    )
-    if arrow.recorded:
+    if arrow.recorded_by:
         yield f'<circle cx="{x2:.1f}" cy="{y2:.1f}" r="7" fill="none" stroke="{palette.IN_FLIGHT}" stroke-width="2"/>'
 
 
-def _mark(mark: Mark, rows: dict[str, int]) -> Iterable[str]:
+def _mark(mark: Mark, rows: dict[str, int], cut: dict[str, int]) -> Iterable[str]:
     x, y = _x(mark.step), rows.get(mark.process)
     if y is None:
         return
@@ -212,18 +205,69 @@ def _mark(mark: Mark, rows: dict[str, int]) -> Iterable[str]:
         cross = f"M{x - 8} {y - 8}l16 16m0-16l-16 16"
         yield f'<path d="{cross}" stroke="{_BAD}" stroke-width="3"><title>crash</title></path>'
     elif mark.kind == ">emit":
-        yield f'<circle cx="{x}" cy="{y}" r="4" fill="{palette.AHEAD}"><title>{text} is made</title></circle>'
+        colour = palette.AHEAD if mark.step <= cut.get(mark.process, mark.step) else palette.BEHIND
+        yield f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"><title>{text} is made</title></circle>'
     else:
         yield f'<circle cx="{x}" cy="{y}" r="3.5" fill="{palette.PAPER}" stroke="{_INK}"><title>{text}</title></circle>'
-    if mark.process == COORDINATOR:
-        yield f'<text class="s g" x="{x - 4}" y="{y + 20 + 12 * (mark.step % 3)}">{text}</text>'
-    elif mark.kind in _SIGNS:
-        yield f'<text class="s g" x="{x - 8}" y="{y - 14}">{text}</text>'
+
+
+def _ends(arrow: Arrow, rows: dict[str, int], steps: int) -> tuple[float, float, float, float]:
+    """Return where an arrow begins, and where it ends."""
+    end = next((step for step in (arrow.taken, arrow.gone) if step is not None), steps)
+    start = arrow.sent if arrow.sent is not None else max(end - 1, 0)
+    y1, y2 = float(rows[arrow.sender]), float(rows[arrow.receiver])
+    if arrow.restored_in_flight:
+        y1 = y2 - 34  # it comes out of the checkpoint
+    elif arrow.taken is None:
+        y2 = y1 + (y2 - y1) * 0.8  # it never arrives
+    return _x(start), y1, _x(end), y2
+
+
+def _labels(drawn: SpaceTime, rows: dict[str, int], steps: int) -> Iterable[str]:
+    """The words of marks and arrows, each in the first of its places in which no other stands yet."""
+    taken: list[tuple[float, float, float]] = []
+    for kind, text, places in _words(drawn, rows, steps):
+        wide = (8 if "bad" in kind else 6) * len(text)
+        free = (place for place in places if not any(_meet((*place, wide), other) for other in taken))
+        x, y = next(free, places[0])
+        taken.append((x, y, wide))
+        yield f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{in_xml(text)}</text>'
+
+
+def _meet(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    """Return whether two lines of words, of which each has a place and a width, run into each other."""
+    return abs(one[1] - other[1]) < 11 and one[0] < other[0] + other[2] and other[0] < one[0] + one[2]
+
+
+def _words(
+    drawn: SpaceTime, rows: dict[str, int], steps: int
+) -> Iterable[tuple[str, str, Sequence[tuple[float, float]]]]:
+    """The class, the text and the possible places of each label, the best place first."""
+    for step in drawn.restores:
+        yield "s good", "the job is restored", [(_x(step) + 5, min(rows.values()) - 22.0)]
+    for mark in (mark for mark in drawn.marks if mark.process in rows):
+        x, y = _x(mark.step), rows[mark.process]
+        if mark.process == COORDINATOR:
+            yield "s g", mark.text, [(x - 4, y + 20 + 12 * line) for line in range(4)]
+        elif mark.kind in _SIGNS:
+            yield "s g", mark.text, [(x - 8, y + line) for line in (-14, 24, -26, 36)]
+    for arrow in sorted(drawn.arrows, key=lambda arrow: arrow.fate not in FAULTY):
+        x1, y1, x2, y2 = _ends(arrow, rows, steps)
+        name, is_barrier = str(arrow.message), arrow.kind == "CheckpointBarrier"
+        text = f"B{name.split()[1]}" if is_barrier else name.replace("watermark", "W")
+        if arrow.fate in FAULTY and arrow.fate is not None:
+            text += f" {arrow.fate.value.split(':')[0].removeprefix('an ')}"
+        best = 0.62 if is_barrier else 0.3  # two messages that leave together stay readable
+        along = (best, 0.45, 0.75, 0.2, 0.55, 0.85)
+        kind = "bad" if arrow.fate in FAULTY else "s"
+        yield kind, text, [(x1 + (x2 - x1) * at + 4, y1 + (y2 - y1) * at - 3) for at in along]
 
 
 def _legend(drawn: SpaceTime, y: int) -> list[str]:
     fates = [fate for fate in Fate if any(arrow.fate is fate for arrow in drawn.arrows)]
     entries = [(_COLOURS[fate], fate.value) for fate in fates]
+    if drawn.signs is SIGNS and any(arrow.kind == "Event" and arrow.fate is None for arrow in drawn.arrows):
+        entries.append((_COLOURS[None], "event of a channel that is not cut at both ends"))
     kinds = {arrow.kind for arrow in drawn.arrows}
     if "ControlSignal" in kinds:
         entries.append((_BARRIER, "control signal"))
@@ -234,9 +278,31 @@ def _legend(drawn: SpaceTime, y: int) -> list[str]:
         lines.append(f'<line x1="{x}" y1="{y + 16}" x2="{x + 22}" y2="{y + 16}" stroke="{colour}" stroke-width="3"/>')
         lines.append(f'<text class="s" x="{x + 28}" y="{y + 20}">{in_xml(words)}</text>')
         x += 44 + 6 * len(words)
-    signs = "; ".join(f"{sign}: {meaning}" for sign, meaning in drawn.signs)
+    signs = "; ".join(f"{sign}: {meaning}" for sign, meaning in _signs(drawn))
     lines.append(f'<text class="s g" x="16" y="{y + 38}">{signs}</text>')
     return lines
+
+
+def _signs(drawn: SpaceTime) -> Iterable[tuple[str, str]]:
+    """Return the signs of a picture, and of those that not every picture has, the ones that are in this one."""
+    there = {
+        "black bar": any(mark.kind == "snapshot" for mark in drawn.marks),
+        "dashed": bool(drawn.cut),
+        "broad": any(_held(drawn)),
+        "ring": any(arrow.recorded_by for arrow in drawn.arrows),
+    }
+    yield from ((sign, meaning) for sign, meaning in drawn.signs if there.get(sign, True))
+    if any(mark.kind == ">emit" for mark in drawn.marks):
+        yield "dot", "an event is made"
+    small = dict.fromkeys(
+        MARKS[mark.kind].format("n")
+        for mark in drawn.marks
+        if mark.process != COORDINATOR and mark.kind in MARKS and mark.kind not in (*_SIGNS, ">emit")
+    )
+    if small:
+        yield "circle", ", or ".join(small)
+    if any(arrow.taken is None and arrow.gone is None for arrow in drawn.arrows):
+        yield "arrow in dashes", "never taken"
 
 
 def _verdicts(called_out: Sequence[str], y: int) -> Iterable[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from barrierlab.impl import CheckpointBarrier, Event
+from barrierlab.model import defects
 from barrierlab.model.checkpoint.trace import judged, read, topology_of
 from barrierlab.model.render.exports import itf, mermaid, perfetto, shiviz
 from barrierlab.model.render.spacetime import FAULTY, Fate, SpaceTime, lay_out
@@ -22,6 +24,7 @@ HELD = KEPT / "an_input_waits_behind_its_barrier.trace"
 IN_FLIGHT = KEPT / "what_overtaken_events_become.trace"
 ORPHAN = KEPT / "broken" / "fwd_buffered_events_leave_before_the_barrier.trace"
 LOST = KEPT / "broken" / "cut_the_barrier_overtakes_the_outbox.trace"
+EARLY = Path(defects.__file__).parent / "unaligned" / "U05_recorded_behind_barrier.trace"
 IDS = [path.stem for path in TRACES]
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -50,6 +53,28 @@ def test_a_lost_event_is_seen() -> None:
 def test_what_is_recorded_is_in_flight_and_not_lost() -> None:
     """An unaligned checkpoint would look broken."""
     assert set(fates(IN_FLIGHT).values()) == {Fate.IN_FLIGHT}
+
+
+def test_what_is_recorded_from_behind_the_cut_is_an_orphan() -> None:
+    """It is in the state of the channel, and is sent again after a restore: the picture would show nothing wrong."""
+    assert fates(EARLY) == {"a1 a->join": Fate.EARLY, "a1 join->s": Fate.BEHIND}
+
+
+def test_what_another_checkpoint_recorded_is_lost() -> None:
+    """It would seem to be in flight in this one, which lacks it."""
+    event = Event("a", 1)
+    found = {}
+    for recorder in (1, 2):
+        entries: list[tuple[int, str, str, str | None, object]] = [
+            (0, ">emit", "a", None, event),
+            (0, "send", "a", "a->s", event),
+            (1, "snapshot", "a", None, (2, "x")),
+            (1, "send", "a", "a->s", CheckpointBarrier(2, 2)),
+            (2, "snapshot", "s", None, (2, "x")),
+            (3, "capture", "s", "a->s", (recorder, event)),
+        ]
+        found[recorder] = lay_out(entries, Topology.parse("a->s"), 2).arrows[0].fate
+    assert found == {1: Fate.LOST, 2: Fate.IN_FLIGHT}
 
 
 @pytest.mark.parametrize("path", TRACES, ids=IDS)
@@ -102,6 +127,35 @@ def test_an_svg_is_whole_and_needs_nothing_else(path: Path) -> None:
     assert "! CUT: a1 <is> lost" in words
     markers = {marker.attrib["id"] for marker in root.iter(f"{SVG}marker")}
     assert set(re.findall(r"url\(#(\w+)\)", text)) <= markers
+
+
+@pytest.mark.parametrize("path", TRACES, ids=IDS)
+def test_no_two_words_stand_in_one_place(path: Path) -> None:
+    """A message's name would be written over that of a snapshot, and neither could be read."""
+    labels = [
+        (float(e.attrib["x"]), float(e.attrib["y"]), (8 if "bad" in e.attrib["class"] else 6) * len(e.text or ""))
+        for e in ET.fromstring(svg(drawn(path), "x")).iter(f"{SVG}text")
+        if e.attrib.get("class") in ("s", "s g", "s good", "bad")
+    ]
+    assert labels
+    for (x, y, wide), (other, below, its) in combinations(labels, 2):
+        assert abs(y - below) >= 11 or x >= other + its or other >= x + wide
+
+
+@pytest.mark.parametrize("path", TRACES, ids=IDS)
+def test_the_legend_names_the_signs_that_are_there(path: Path) -> None:
+    """A reader would look for what is not there, or take the circle of a command for the ring of a recorded event."""
+    text = svg(drawn(path), "x")
+    words = [*ET.fromstring(text).iter(f"{SVG}text")]
+    (signs,) = (e.text for e in words if e.attrib.get("class") == "s g" and e.attrib["x"] == "16")
+    named = {sign.partition(": ")[0] for sign in (signs or "").split("; ")}
+    unsaid = {*re.findall(r'r="3.5"[^>]*><title>([^<]*)<', text)} - {e.text for e in words}
+    assert ("circle" in named) == bool(unsaid)
+    assert ("black bar" in named) == ('rx="2"' in text)
+    assert ("ring" in named) == ('r="7"' in text)
+    assert ("dot" in named) == ('r="4"' in text)
+    assert ("broad" in named) == ("is buffered" in text)
+    assert ("dashed" in named) == ("<polyline" in text)
 
 
 def test_the_orphan_is_called_out_on_its_arrow() -> None:
