@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from barrierlab.impl.messages import CancelBarrier, EndOfInput
 from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES, SIZE, Capabilities
 from barrierlab.model.checkpoint.check import Scope, WorldScope
 from barrierlab.model.checkpoint.gate_runs import RunScope
@@ -19,7 +18,6 @@ from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.scripted import bounds_of_case
 from barrierlab.model.checkpoint.scripted_scopes import ScriptedScope
-from barrierlab.model.checkpoint.tables.stimuli import Abort, ClockReading, TriggerNoted
 from barrierlab.model.storage.scopes import StoreScope
 
 JUDGES = ("dataflows", "table")
@@ -109,7 +107,8 @@ def needs(scope: Scope) -> list[str]:
             name for name, words in _WORDS.items() if any(word in scope.text for word in words)
         }
     elif isinstance(scope, GateScope):
-        found = _needs_of_gate(scope)
+        found = {"several_inputs"} if scope.rules.num_inputs > 1 else set()
+        found |= set(protocol_of(scope.protocol).properties)  # of the rest it asks what is declared
     elif isinstance(scope, RunScope):  # whatever can happen at a gate happens in such a run
         found = set(RULES) - {"recovery"} - ({"unaligned"} - set(protocol_of(scope.protocol).properties))
     else:
@@ -144,16 +143,3 @@ def _needs_of_bounds(bounds: Bounds) -> set[str]:
         ),
     }
     return {name for name, is_needed in found.items() if is_needed} | set(bounds.protocol.properties)
-
-
-def _needs_of_gate(scope: GateScope) -> set[str]:
-    messages = {type(getattr(each, "message", None)) for each in scope.stimuli}
-    kinds = {type(each) for each in scope.stimuli}
-    found = {
-        "several_inputs": scope.rules.num_inputs > 1,
-        "aborts": Abort in kinds or CancelBarrier in messages,
-        "ends": EndOfInput in messages,
-        "timeout": bool(kinds & {ClockReading, TriggerNoted}),
-        "limits": True,
-    }
-    return {name for name, is_needed in found.items() if is_needed} | set(protocol_of(scope.protocol).properties)

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 class Capabilities:
     """The part of the protocol that an external class takes on.
 
-    A scope that needs what is declared False is not asked, and the verdict says so.
+    A scope that needs what is declared False is not asked, and the verdict says so; a gate beside its table is asked
+    the rest.
 
     Attributes
     ----------

@@ -25,11 +25,11 @@ from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerC
 from barrierlab.impl.checkpoint.gate import GatePort
 from barrierlab.impl.checkpoint.recorder import InFlightChannelData, channel_data
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
+from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.components import Components, MakeGate, with_aligner
-from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
+from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of, within
 from barrierlab.model.checkpoint.hosting import (
     ExternalError,
     being_made,
@@ -101,7 +101,7 @@ class Aligner(Driven, Protocol):
     ==========================================  =================================================================
     an event or a watermark takes effect        ``deliver(input, message)``
     the end of an input does                    ``end_input(input)``; it counts as a barrier from here on (rule 13)
-    a message waits behind its barrier          ``hold(input, message)`` (rule 7); when it goes, what it then does
+    a message waits behind its barrier          ``buffer(input, message)`` (rule 7); when it goes, what it then does
     a barrier or cancel marker adds nothing     ``ignore(input, message)`` (rules 6 and 10)
     a barrier counts                            ``block(input, id)``: what follows on this input waits (rule 7)
     the last open input has delivered           ``snapshot(barrier)``, ``forward(barrier)``, ``complete(barrier)``,
@@ -721,16 +721,7 @@ _UNALIGNED_SCRIPT: tuple[Stimulus, ...] = (Overtaking(1, CheckpointBarrier(3, 3,
 def _within(stimuli: Iterable[Stimulus], capabilities: Capabilities) -> Iterator[Stimulus]:
     """Yield what can happen at two inputs, or at one, within the part of the protocol that is declared."""
     inputs = 2 if capabilities.several_inputs else 1
-    for each in stimuli:
-        message = getattr(each, "message", None)
-        beyond = (
-            getattr(each, "input_id", 0) >= inputs
-            or (not capabilities.aborts and (isinstance(each, Abort) or type(message) is CancelBarrier))
-            or (not capabilities.ends and type(message) is EndOfInput)
-            or (not capabilities.timeout and isinstance(each, ClockReading | TriggerNoted))
-        )
-        if not beyond:
-            yield each
+    return (each for each in within(stimuli, capabilities) if getattr(each, "input_id", 0) < inputs)
 
 
 def _may_happen(machine: GateMachine, stimulus: Stimulus) -> bool:

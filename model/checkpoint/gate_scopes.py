@@ -12,6 +12,7 @@ from barrierlab.impl.checkpoint.gate import Gate as Implementation
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.check import NamedScope, Outcome, outcome_of
 from barrierlab.model.checkpoint.components import SOUND, Components, MakeMachine, sound_aligner
 from barrierlab.model.checkpoint.protocols import protocol_of
@@ -89,7 +90,8 @@ class GateScope(NamedScope):
         if components == SOUND:
             refinement = self.refinement(table)
             return outcome_of(self.name, self.protocol, explore(refinement, refinement.properties, limits=limits))
-        start, steps = GateState.new(table, self.rules), GateSteps(self.stimuli, self.answers)
+        stimuli = tuple(within(self.stimuli, components.capabilities))
+        start, steps = GateState.new(table, self.rules), GateSteps(stimuli, self.answers)
         following = Following(start, steps, partial(gate_of, components), components.capabilities)
         result = explore(following, following.properties, limits=limits)
         hint = ": leave out of capture what only counts" if result.counts.states == limits.states else ""
@@ -122,6 +124,19 @@ def gate_of(
     if components.gate is not None:
         return components.gate(port, config, unaligned, is_sink)
     return Implementation(components.aligner(config, unaligned, is_sink), port)
+
+
+def within(stimuli: Iterable[Stimulus], capabilities: Capabilities) -> Iterator[Stimulus]:
+    """Yield what can happen within the part of the protocol that is declared."""
+    for each in stimuli:
+        kind, message = type(each), type(getattr(each, "message", None))
+        beyond = (
+            (not capabilities.aborts and (kind is Abort or message is CancelBarrier))
+            or (not capabilities.ends and message is EndOfInput)
+            or (not capabilities.timeout and kind in (ClockReading, TriggerNoted))
+        )
+        if not beyond:
+            yield each
 
 
 def own(input_id: int, message: StreamMessage) -> StreamMessage:

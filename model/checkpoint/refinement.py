@@ -257,16 +257,17 @@ class GateMachine:
         self,
         gate: GateState,
         barriers: Iterable[tuple[int, CheckpointBarrier, int]] = (),
-        leaves_in_channel: bool = False,
+        capabilities: Capabilities = ALL,
     ) -> str | None:
-        """The same, of the state that the machine is in; whether it leaves in its channel what waits there."""
+        """The same, of the state that the machine is in, and only where its declaration permits no other answer."""
         machine = self.gate
-        asked: list[tuple[str, object, object]] = [
-            ("next_deadline_ns()", gate.next_deadline_ns(), machine.next_deadline_ns()),
-            ("can_drain", bool(gate.line), machine.can_drain),
-        ]
+        asked: list[tuple[str, object, object]] = [("can_drain", bool(gate.line), machine.can_drain)]
+        if capabilities.timeout:
+            asked.append(("next_deadline_ns()", gate.next_deadline_ns(), machine.next_deadline_ns()))
         for i in range(gate.rules.num_inputs):
-            if not (leaves_in_channel and gate.is_blocked(i)):
+            leaves = capabilities.leaves_in_channel and gate.is_blocked(i)
+            is_full = gate.is_open(i) and not gate.can_take(i)
+            if not leaves and (capabilities.limits or not is_full):
                 asked.append((f"can_take({i})", gate.can_take(i), machine.can_take(i)))
             if hasattr(machine, "is_blocked"):  # which no driver asks, so that another's need not answer
                 asked.append((f"is_blocked({i})", gate.is_blocked(i), machine.is_blocked(i)))
@@ -560,6 +561,8 @@ class Following:
     ) -> bool:
         """Return whether the machine declares that it does this otherwise."""
         stimulus = move.stimulus
+        if not self._capabilities.limits and any(_is_of_a_limit(effect, stimulus) for effect in expected):
+            return True
         if self._capabilities.leaves_in_channel and isinstance(stimulus, Arrival):
             if gate.is_blocked(stimulus.input_id) and [effect.verb for effect in effects] == ["refuse"]:
                 return True
@@ -579,7 +582,16 @@ class Following:
         gate, capture = pair
         try:
             self.machine.gate.restore(capture)
-            leaves = self._capabilities.leaves_in_channel
-            return self.machine.misstatement_now(gate, self._steps.barriers, leaves)
+            return self.machine.misstatement_now(gate, self._steps.barriers, self._capabilities)
         except Exception as error:  # as above
             return f"it was asked something, and raised {type(error).__name__}: {error}"
+
+
+def _is_of_a_limit(effect: Effect, stimulus: Stimulus) -> bool:
+    """Return whether that comes of a limit: a message is left in its channel, or a checkpoint is declined."""
+    match effect:
+        case Effect("decline", _, (_, Reason.BUFFER_LIMIT | Reason.IN_FLIGHT_LIMIT)):
+            return True
+        case Effect("refuse"):
+            return isinstance(stimulus, Arrival)
+    return False

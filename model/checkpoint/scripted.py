@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.checkpoint.task_transitions import Note
 from barrierlab.model.checkpoint.trace import LINES, NS_PER_MOVE, STABILIZE, TraceError, lines_of, read
 from barrierlab.model.checkpoint.trace_header import CUT_OFF, bounds_of
-from barrierlab.model.checkpoint.world import Move, World, WorldState
+from barrierlab.model.checkpoint.world import Move, World
 from barrierlab.model.spec.history import Entry
 
 FOLDER = Path(__file__).parents[1] / "cases"
@@ -31,6 +31,7 @@ MOST_MOVES = 10_000
 """The most moves that `stabilize` makes: a world without end is none that can rest."""
 
 _MOVE, _EFFECT, _NESTED, _VERDICT = "> ", "    ", "  > ", "! "
+_LATE = "late"
 
 
 def cases(mode: str | None = None) -> dict[str, str]:
@@ -86,7 +87,8 @@ def replay(text: str, components: Components = SOUND, name: str = "scripted case
         a send a->s a1
     """
     scripted_case = _ScriptedCase(text, name)
-    run = _Run(World(scripted_case.bounds(), components))
+    is_driven = not any(step.move.startswith("poll ") for step in scripted_case.steps)
+    run = _Run(World(scripted_case.bounds(), components), is_driven)
     lines = list(scripted_case.head_lines)
     for step in scripted_case.steps:
         try:
@@ -196,10 +198,14 @@ class _ScriptedCase:
 
 
 class _Run:
-    """A run of a world, and its journal so far."""
+    """A run of a world, and its journal so far.
 
-    def __init__(self, world: World) -> None:
-        self.world, self.state = world, world.start()
+    If a driver reads the channels in it (`is_driven`), rounds of a loop that reads them itself are written as that
+    driver's moves.
+    """
+
+    def __init__(self, world: World, is_driven: bool) -> None:
+        self.world, self.state, self._is_driven = world, world.start(), is_driven
         self.entries: list[Entry] = []
         self.moves = 0
 
@@ -207,7 +213,7 @@ class _Run:
         """The lines of a move, and of what comes of it."""
         if step.move == STABILIZE:
             return [_MOVE + STABILIZE, *self._stabilized(step, scripted_case)]
-        possible = {_line(self.world, self.state, move): move for move in self._possible()}
+        possible = {self._line(move): move for move in self._possible()}
         found = [line for line in possible if line == step.move] or [
             line for line in possible if line.startswith(f"{step.move} ") and not line.endswith(" late")
         ]
@@ -227,7 +233,15 @@ class _Run:
         self.moves += 1
         entries = [(self.moves * NS_PER_MOVE, *note) for note in notes]
         self.entries += entries
-        return lines_of(entries)
+        return self._lines_of(entries)
+
+    def _line(self, move: Move) -> str:
+        """Return how `move` is written."""
+        note, *_ = self.world.noted(self.state, move)[1]
+        return self._lines_of([(0, *note)])[0].removeprefix(_MOVE)
+
+    def _lines_of(self, entries: list[Entry]) -> list[str]:
+        return lines_of(map(_of_a_driver, entries) if self._is_driven else entries)
 
     def _stabilized(self, step: _CaseMove, scripted_case: _ScriptedCase) -> Iterator[str]:
         for _ in range(MOST_MOVES):
@@ -247,7 +261,14 @@ class _Run:
         return self.world.verdicts(self.state, self.world.judge(self.entries, cut_off))
 
 
-def _line(world: World, state: WorldState, move: Move) -> str:
-    """Return how `move` is written."""
-    notes: list[Note] = world.noted(state, move)[1]
-    return lines_of([(0, *notes[0])])[0].removeprefix(_MOVE)
+def _of_a_driver(entry: Entry) -> Entry:
+    """The entry; a round of a loop that sees one input as the delivery from it, one that sees none as a drain."""
+    at_ns, verb, name, _, readable = entry
+    if verb != ">poll":
+        return entry
+    words = cast("tuple[str, ...]", readable or ())
+    channels = [word for word in words if word != _LATE]
+    if len(channels) > 1:
+        return entry
+    made, channel = (">deliver", channels[0]) if channels else (">drain", None)
+    return at_ns, made, name, channel, _LATE if _LATE in words else None

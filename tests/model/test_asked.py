@@ -10,7 +10,6 @@ from unittest import SkipTest
 import pytest
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner
-from barrierlab.impl.messages import CancelBarrier
 from barrierlab.model.checkpoint.asked import BEYOND_DATAFLOWS, divided, is_small, needs, shows
 from barrierlab.model.checkpoint.capabilities import READS_ON, RULES, Capabilities
 from barrierlab.model.checkpoint.check import Scope, WorldScope, verdict_of
@@ -19,7 +18,7 @@ from barrierlab.model.checkpoint.gate_runs import SCOPES as RUNS
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.scripted_scopes import ScriptedScope, scripted_cases
-from barrierlab.model.checkpoint.tables.stimuli import Abort, Arrival, ClockReading, TriggerNoted
+from barrierlab.model.checkpoint.tables.stimuli import Abort, ClockReading
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.defects.engines import aligners
 from barrierlab.model.defects.engines.catalogue import SOUND as ENGINES
@@ -178,7 +177,7 @@ def test_a_scope_says_what_it_needs() -> None:
         "limits" in found["aligned: a->join b->join join->s; max buffer per input 1, events 2, checkpoints 1; no fault"]
     )
     assert found["aligned_with_timeout: a->s; events 2, checkpoints 2; no fault"] == ["timeout", "unaligned"]
-    assert found["aligned table: one input"] == ["aborts", "ends", "limits"]
+    assert found["aligned table: one input"] == []
     assert found["aligned runs: two inputs"] == [name for name in RULES if name not in ("unaligned", "recovery")]
     assert found["aligned_with_timeout runs: two inputs"] == [name for name in RULES if name != "recovery"]
     assert found["aligned scripted case: end_of_input/an_end_completes_the_alignment"] == ["several_inputs", "ends"]
@@ -194,12 +193,9 @@ CASE = ScriptedScope("a case", "aligned", "topology: a->s\ncheckpoints: 1\n\n")
     [
         (WorldScope("an abort", Bounds("a->s", checkpoints=1, aborts_one=(1, 0))), ["aborts"]),
         (WorldScope("cancels", Bounds("a->s", checkpoints=1, cancels=1)), ["aborts"]),
-        (replace(GATE, stimuli=()), ["limits"]),
-        (replace(GATE, stimuli=(), rules=replace(GATE.rules, num_inputs=2)), ["several_inputs", "limits"]),
-        (replace(GATE, stimuli=(Abort(1),)), ["aborts", "limits"]),
-        (replace(GATE, stimuli=(Arrival(0, CancelBarrier(1)),)), ["aborts", "limits"]),
-        (replace(GATE, stimuli=(ClockReading(1),)), ["timeout", "limits"]),
-        (replace(GATE, stimuli=(TriggerNoted(1, 0),)), ["timeout", "limits"]),
+        (replace(GATE, stimuli=(Abort(1), ClockReading(1))), []),
+        (replace(GATE, rules=replace(GATE.rules, num_inputs=2)), ["several_inputs"]),
+        (replace(GATE, protocol="unaligned"), ["unaligned"]),
         (CASE, []),
         (replace(CASE, text=f"{CASE.text}> abort 1\n"), ["aborts"]),
         (replace(CASE, text=f"{CASE.text}    s take a->s cancel 1\n"), ["aborts"]),
@@ -554,3 +550,45 @@ def test_what_differs_beside_is_found() -> None:
 
     assert "broken" in of_tables(ContradictsToo, "aligned").values()
     assert "broken" in of_tables(ForgetsWhatIsInFlight, "aligned_with_timeout").values()
+
+
+@pytest.mark.parametrize("lacks", ["aborts", "ends", "timeout", "limits"])
+def test_a_table_is_compared_within_what_is_declared(lacks: str) -> None:
+    """A sound class would be blamed for what it does not take part in, or hold because no gate was compared."""
+    kind = type("Less", (PhasedAligner,), {"capabilities": Capabilities(**{lacks: False})})
+    found = of_tables(kind, "aligned")
+    assert set(found.values()) == {"holds"}
+    assert {each.name for each in GATES if each.protocol == "aligned" and not each.slow} <= set(found)
+
+
+class Roomy(PhasedAligner):
+    """Knows no limit."""
+
+    def __init__(self, port: Any, config: Any) -> None:
+        super().__init__(port, replace(config, max_buffer_per_input=9, max_buffer_memory_bytes=9_000))
+
+
+@pytest.mark.parametrize(("limits", "verdict"), [(True, "broken"), (False, "holds")])
+def test_without_limits_a_table_is_compared_up_to_the_first(limits: bool, verdict: str) -> None:
+    """A class that knows no limit would be blamed for it."""
+    kind = type("Declared", (Roomy,), {"capabilities": Capabilities(limits=limits)})
+    found = of_tables(kind, "aligned")
+    assert found["aligned table: as many bytes as one event"] == verdict
+    assert verdict in found.values()
+
+
+class LittleForgets(PhasedAligner):
+    """Takes part in little, and gives a checkpoint up in silence when a newer one comes."""
+
+    capabilities = Capabilities(aborts=False, ends=False, timeout=False, limits=False)
+
+    def _decline(self, reason: Any) -> None:
+        self.done = self.current.checkpoint_id
+        self.port.resume(self.done)
+        self._let_go()
+
+
+def test_who_declares_little_is_compared_all_the_same() -> None:
+    """A class that takes part in little would hold by the table because no gate is compared."""
+    found = of_tables(LittleForgets, "aligned")
+    assert "broken" in {verdict for name, verdict in found.items() if " table: " in name}

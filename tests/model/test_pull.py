@@ -8,18 +8,21 @@ from typing import Any
 
 import pytest
 
+from barrierlab.model.checkpoint.asked import divided
 from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.check import WorldScope, properties
 from barrierlab.model.checkpoint.external import ExternalError, goes_unaligned, parts_of
 from barrierlab.model.checkpoint.partial_order import Ample
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.scripted import replay
+from barrierlab.model.checkpoint.scripted_scopes import ScriptedScope, scripted_cases
 from barrierlab.model.checkpoint.trace import judged
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.defects.engines.aligners import Alternating, LeavesInChannel, Stash
 from barrierlab.model.defects.engines.loops import JetLoop, StashLoop
 from barrierlab.model.explore.checker import explore
 from barrierlab.model.suites.standard import SCOPES
+from docs.aligner.aligner import PhasedAligner
 
 TINY = [each for each in SCOPES["tiny"]() if isinstance(each, WorldScope)]
 SMALL = [each for each in SCOPES["small"]() if isinstance(each, WorldScope) and each not in TINY]
@@ -126,6 +129,33 @@ def test_a_run_of_a_loop_is_replayed_and_judged() -> None:
     assert replay(violation.trace, components) == violation.trace
     (found,) = judged(violation.trace).violations
     assert f"! {found}" == violation.trace.splitlines()[-1]
+
+
+class DrainsItself(PhasedAligner):
+    """Buffers, drains in rounds of its own before it reads on, and does what the table says."""
+
+    capabilities = Capabilities(limits=False)
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        if self.can_drain:
+            self.drain_next(now_ns)
+            return None
+        return next((each for each in readable if self.can_take(each)), None)
+
+    def take(self, input_id: int, message: Any, now_ns: int) -> None:
+        self.offer(input_id, message, now_ns)
+
+
+CASES, _ = divided(
+    (each for each in scripted_cases() if each.protocol == "aligned"), DrainsItself.capabilities, "table"
+)
+
+
+@pytest.mark.parametrize("scope", CASES, ids=lambda case: case.name)
+def test_a_loop_tells_the_scripted_cases_of_a_driver(scope: ScriptedScope) -> None:
+    """A sound loop would be broken by every scripted case, because none has a round of a loop in it."""
+    outcome = scope.check(looked_at(DrainsItself, "aligned"), None)
+    assert (outcome.verdict, outcome.violations) == ("holds", ())
 
 
 @pytest.mark.parametrize("bounds", [PAIR, Bounds("a->s b->s", events=1, checkpoints=1, closes=True)])
