@@ -140,11 +140,19 @@ class Engine:
 
     def _note_queued(self) -> None:
         """Note how many records wait now: in channels, and at sources since they are due."""
-        in_channels = sum(channel.queued for channel in self.job.channels.values())
-        rates = self.scenario.sources
-        operator_of = self.scenario.topology.operator_of
-        at_sources = sum(n.held_back_ns() * rates[operator_of(n.name)].rate_per_s / 1e9 for n in self.job.source_nodes)
-        self.metrics.waiting(self.clock.now, in_channels + at_sources)
+        records = float(sum(channel.queued for channel in self.job.channels.values()))
+        ahead, sources = 0.0, self.job.source_nodes
+        for node in sources:
+            settings = self.scenario.sources[self.scenario.topology.operator_of(node.name)]
+            held_back = node.held_back_ns() * settings.rate_per_s / 1e9
+            if node.pauses():  # no load of the job: it waits for another source's watermark
+                ahead += held_back
+            else:
+                records += held_back
+        idle_after_s = self.scenario.watermark_alignment.idle_after_s
+        idle_after_ns = None if idle_after_s is None else ns(idle_after_s)
+        slowest = min(sources, key=lambda node: node.group_watermark_ms(idle_after_ns)).name if ahead else None
+        self.metrics.waiting(self.clock.now, records, ahead, slowest)
 
     def _link_changed(self, edge: str) -> None:
         """Set the speed of the links of an exchange, which have become slower or faster."""

@@ -75,6 +75,8 @@ class Metrics:
         self.checkpoints: dict[int, CheckpointRecord] = {}
         self.refusals: dict[str, int] = {}
         self.queued: list[tuple[int, float]] = []  # when, and how many records wait anywhere
+        self.ahead: list[tuple[int, float]] = []  # when, and how many more wait at sources that watermarks hold back
+        self.slowest: str | None = None  # which source they wait for, at the run's end
         self.buffer_sizes: dict[tuple[str, str], list[BufferSize]] = {}  # by task and exchange
 
     def triggered(self, checkpoint_id: int, now_ns: int, commands_ns: int) -> None:
@@ -89,9 +91,11 @@ class Metrics:
         """Note that a gate has thought about the size of its buffers."""
         self.buffer_sizes.setdefault((task, edge), []).append(BufferSize(now_ns, buffer_bytes, estimated_s))
 
-    def waiting(self, now_ns: int, records: float) -> None:
-        """Note that so many records wait anywhere."""
+    def waiting(self, now_ns: int, records: float, ahead: float, slowest: str | None) -> None:
+        """Note how many records wait anywhere, and how many more at sources that the watermark of `slowest` holds."""
         self.queued.append((now_ns, records))
+        self.ahead.append((now_ns, ahead))
+        self.slowest = slowest
 
     def barrier(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int) -> None:
         """Note that a barrier took effect at `task`: the first one of a checkpoint, or a later one."""

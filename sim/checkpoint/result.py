@@ -97,6 +97,14 @@ class Result(JudgedRun):
                 f"overload: {share:.0%} of what arrives piles up (load about {1.0 / (1.0 - min(share, 0.99)):.2f}); "
                 "how long a checkpoint takes depends on the buffers, and on how long the job has run"
             )
+        ahead = self._share_of_arrivals(self._metrics.ahead)
+        if ahead is not None and ahead >= OVERLOADED:
+            drift_s = self.scenario.watermark_alignment.max_drift_s
+            lines.append(
+                f"watermark alignment: {ahead:.0%} of what arrives waits at sources whose watermarks are {drift_s:g} s "
+                f"ahead of that of {self._metrics.slowest}; a source without events is waited for, unless idle_after_s "
+                "is given"
+            )
         return tuple(lines)
 
     @cached_property
@@ -112,11 +120,18 @@ class Result(JudgedRun):
 
     @cached_property
     def piles_up_share(self) -> float | None:
-        """The share of what arrives that piles up; None if the job failed, or there is too little to see it."""
+        """The share of what arrives that piles up; None if the job failed, or there is too little to see it.
+
+        What waits at a source since its watermark is too far ahead is none of it.
+        """
+        return self._share_of_arrivals(self._metrics.queued)
+
+    def _share_of_arrivals(self, samples: list[tuple[int, float]]) -> float | None:
+        """Return how much of what arrives the records of `samples` grow by."""
         if self._engine.recovery.records:
             return None
         arrivals_per_s = sum(source.rate_per_s * source.parallelism for source in self.scenario.sources.values())
-        return piles_up(self._metrics.queued, arrivals_per_s)
+        return piles_up(samples, arrivals_per_s)
 
     @cached_property
     def attempts(self) -> Run:

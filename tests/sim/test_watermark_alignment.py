@@ -85,3 +85,18 @@ def test_alignment_without_watermarks_is_one_line(tmp_path: Path) -> None:
     changes = {"source": {name: {"watermark_interval_s": None} for name in "ab"}}
     with pytest.raises(ScenarioError, match=r"max_drift_s is given, and no source sends watermarks; allowed: "):
         scenario(tmp_path, with_changes(BASE, {**changes, **ALIGNED}))
+
+
+def test_what_waits_for_a_watermark_is_no_overload(tmp_path: Path) -> None:
+    """An idle source would stop the others, and the run would say that they are too much for the job."""
+    idle = with_changes(ALIGNED, {"source": {"a": {"rate_per_s": 0.01}}})
+    held = run(scenario(tmp_path, with_changes(BASE, idle)), 1)
+    (line,) = held.warnings
+    assert "waits at sources whose watermarks are 0.5 s ahead of that of a; a source without events" in line
+    assert held.run_row()["piles_up_share"] == 0.0
+    waived = with_changes(idle, {"watermark_alignment": {"idle_after_s": 0.5}})
+    assert run(scenario(tmp_path, with_changes(BASE, waived)), 1).warnings == ()
+
+    both = run(scenario(tmp_path, with_changes(BASE, ALIGNED)), 1)  # of 600 a second a has 400 too many, and b waits
+    assert both.run_row()["piles_up_share"] == pytest.approx(400 / 600, abs=0.03)
+    assert [each.partition(":")[0] for each in both.warnings] == ["overload", "watermark alignment"]
