@@ -26,7 +26,7 @@ LOCAL_STATE = (
 @click.command("import")
 @click.argument("engine", type=click.Choice(["flink"]))
 @click.argument("sources", nargs=-1, required=True, metavar="URL|FILES...")
-@click.option("--job", "job_id", metavar="ID", help="The job; by default the only one.")
+@click.option("--job", "job_id", metavar="ID", help="The job, or how its id begins; by default the only one.")
 @click.option("-o", "--out", type=FILE, help="Write it there, not to stdout.")
 @click.option("--save", type=FILE, help="Keep the answers there, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")

@@ -28,6 +28,10 @@ METRICS = (
 )
 
 
+LISTING = "/jobs/overview"
+"""The path whose answer changes while others are saved."""
+
+
 class TwinError(InputError):
     """Data that cannot be imported, calibrated or predicted: one line, with what to do."""
 
@@ -112,19 +116,27 @@ def answers_of(sources: Iterable[str]) -> FlinkAnswers:
     Raises
     ------
     TwinError
-        If a file is no object of paths and answers, or an address stands beside something else.
+        If a file is no object of paths and answers, or answers otherwise than another of them; or if an address stands
+        beside something else.
     """
     names = list(sources)
     if any(map(is_address, names)):
         if len(names) > 1:
             raise TwinError(f"{' '.join(names)}: allowed: one address of a server, or one or more files")
         return FlinkAnswers(names[0], {}, names[0].rstrip("/"))
-    return FlinkAnswers(" ".join(names), {key: value for name in names for key, value in saved_in(Path(name)).items()})
+    found: dict[str, Any] = {}
+    for name in names:
+        for path, answer in saved_in(Path(name)).items():
+            if found.setdefault(path, answer) != answer and path != LISTING:
+                raise TwinError(
+                    f"{name}: answers {path} otherwise than a file before it; give one import's files at a time"
+                )
+    return FlinkAnswers(" ".join(names), found)
 
 
 def saved_in(path: Path) -> dict[str, Any]:
     """Return the answers that a file holds, by path; the query of a path is left out."""
-    hint = "give a file of answers, as barrierlab import --save FILE writes it, or the address of a server"
+    hint = "give a file of answers, as barrierlab import --save FILE writes it, or a server's address, http://HOST:PORT"
     found = parsed(read_text(path, TwinError, hint), str(path), hint)
     if not isinstance(found, dict) or not found or not all(name.startswith("/") for name in found):
         raise TwinError(f"{path}: no object of paths (/jobs/ID ...) and answers; {hint}")

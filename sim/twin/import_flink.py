@@ -10,13 +10,15 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count, product
+from string import ascii_lowercase
 from typing import Any
 
 from barrierlab.model.errors import InputError
 from barrierlab.sim.scenario.file import ScenarioFile
 from barrierlab.sim.scenario.load import ScenarioBuilder
 from barrierlab.sim.sweep.plan import toml_text
-from barrierlab.sim.twin.answers import DEBLOATED, METRICS, FlinkAnswers, TwinError, at, items, number, text
+from barrierlab.sim.twin.answers import DEBLOATED, LISTING, METRICS, FlinkAnswers, TwinError, at, items, number, text
 
 SHIPS = {
     "FORWARD": "forward",
@@ -33,6 +35,8 @@ PRESSED = 0.05  # a source that is back-pressured for more of the time may emit 
 HELD = 0.5  # one that is so for more of the time than not is saturated: it emits what the job can take
 BEYOND = 1.5  # its rate in the scenario, by what it emits: any rate above gives the same queues
 SAME = 0.02  # of records in and out, as counters that are read one after the other differ
+ID = "[0-9a-f]{32}"  # of a job
+OLDEST, NEXT = (1, 20), (3, 0)  # versions of Flink from the one on, before the other
 LATEST = 10  # checkpoints that are asked for; Flink keeps as many (web.checkpoints.history)
 EVEN = 0.016  # of the variance that drawn keys give: of two subtasks less is one chance in ten, of more hardly any
 MANY_KEYS = 4096  # hashed to subtasks they are even within some per cent; with few, one subtask has the most of them
@@ -41,13 +45,17 @@ NEVER_MS = 1e12  # an interval above it, thirty years, is none: Flink says Long.
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """One vertex of the job graph, its rates for each of its subtasks; None is not in the answers."""
+    """One vertex of the job graph, its rates for each of its subtasks; None is not in the answers.
+
+    `inputs` are senders, each once, with the first of their ship strategies; `ships` has all of a sender's.
+    """
 
     id: str
     operator: str
     full_name: str
     parallelism: int
     inputs: tuple[tuple[str, str], ...]
+    ships: Mapping[str, list[str]]
     managers: tuple[str, ...]
     in_per_s: float | None
     out_per_s: float | None
@@ -105,7 +113,7 @@ def job_of(answers: FlinkAnswers, job_id: str | None) -> FlinkJob:
     TwinError
         If there is no such job, or no graph of it; one line.
     """
-    job_id = job_id or _only_job(answers)
+    job_id = _job_named(answers, job_id) if job_id else _only_job(answers)
     found = answers.get(f"/jobs/{job_id}")
     if not isinstance(found, dict):
         raise TwinError(f"{answers.where}: has no job {job_id!r}; {_there_are(answers)}")
@@ -114,7 +122,7 @@ def job_of(answers: FlinkAnswers, job_id: str | None) -> FlinkJob:
         raise TwinError(f"{answers.where}: job {job_id}: no graph in /jobs/{job_id}/plan; ask a job that has started")
     vertices = {text(each, "id"): each for each in items(found, "vertices")}
     names: dict[str, str] = {}
-    for node in plan:
+    for node in reversed(plan):  # sources first
         shown = text(vertices.get(text(node, "id")), "name") or _described(node) or "vertex"
         names[str(text(node, "id"))] = _unique(_word(shown), set(names.values()))
     return FlinkJob(
@@ -131,18 +139,30 @@ def job_of(answers: FlinkAnswers, job_id: str | None) -> FlinkJob:
     )
 
 
+def _job_named(answers: FlinkAnswers, beginning: str) -> str:
+    """Return the id of the only job that begins so; `beginning` itself if there is none, or more than one.
+
+    A server refuses to be asked for a part of an id.
+    """
+    if re.fullmatch(ID, beginning):
+        return beginning
+    found = [each for each in _jobs(answers) if each.startswith(beginning)]
+    return found[0] if len(found) == 1 else beginning
+
+
 def _only_job(answers: FlinkAnswers) -> str:
-    listed = items(answers.get("/jobs/overview"), "jobs")
-    names = [str(text(each, "jid")) for each in listed if text(each, "state") == "RUNNING"] or _jobs(answers)
+    listed, jobs = items(answers.get(LISTING), "jobs"), _jobs(answers)
+    running = {text(each, "jid") for each in listed if text(each, "state") == "RUNNING"}
+    names = [each for each in jobs if each in running] or jobs
     if len(names) != 1:
         raise TwinError(f"{answers.where}: give --job ID; {_there_are(answers)}")
     return names[0]
 
 
 def _jobs(answers: FlinkAnswers) -> list[str]:
-    listed = [str(text(each, "jid")) for each in items(answers.get("/jobs/overview"), "jobs") if text(each, "jid")]
-    saved = [name.split("/")[2] for name in answers.saved if re.fullmatch(r"/jobs/[0-9a-f]{32}", name)]
-    return list(dict.fromkeys([*listed, *saved]))
+    """Return the ids of the jobs that can be asked for: a file lists others, too, of which it has nothing."""
+    listed = [str(text(each, "jid")) for each in items(answers.get(LISTING), "jobs") if text(each, "jid")]
+    return [name.split("/")[2] for name in answers.saved if re.fullmatch(f"/jobs/{ID}", name)] or listed
 
 
 def _there_are(answers: FlinkAnswers) -> str:
@@ -160,8 +180,10 @@ def _word(shown: str) -> str:
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    """Return `name`, or with as many letters more as it takes: a digit at its end would be a subtask's."""
-    return name if name not in taken else _unique(f"{name}_x", taken)
+    """Return `name`, or `name_b`, `name_c` and so on: a digit at its end would be a subtask's."""
+    ends = ("".join(letters) for length in count(1) for letters in product(ascii_lowercase, repeat=length))
+    others = (f"{name}_{end}" for end in ends if end != "a")
+    return name if name not in taken else next(each for each in others if each not in taken)
 
 
 def _vertex(
@@ -175,9 +197,15 @@ def _vertex(
     seen = vertices.get(number_of_it, {})
     parallelism = number(node, "parallelism", low=1, high=1e6) or number(seen, "parallelism", low=1, high=1e6)
     if parallelism is None or parallelism % 1:
-        raise TwinError(f"{answers.where}: vertex {names[number_of_it]}: its parallelism is no whole number from 1 on")
-    inputs = tuple((str(text(each, "id")), text(each, "ship_strategy") or "") for each in items(node, "inputs"))
-    unknown = [each for each, _ in inputs if each not in names]
+        given = at(node, "parallelism") or at(seen, "parallelism")
+        raise TwinError(
+            f"{answers.where}: vertex {names[number_of_it]}: its parallelism is {given!r}; allowed: a whole number "
+            "from 1 on"
+        )
+    ships: dict[str, list[str]] = {}
+    for each in items(node, "inputs"):
+        ships.setdefault(str(text(each, "id")), []).append(text(each, "ship_strategy") or "")
+    unknown = [each for each in ships if each not in names]
     if unknown:
         raise TwinError(f"{answers.where}: vertex {names[number_of_it]}: its input {unknown[0]!r} is no vertex")
     place = f"/jobs/{job_id}/vertices/{number_of_it}"
@@ -205,7 +233,8 @@ def _vertex(
         names[number_of_it],
         text(seen, "name") or _described(node) or number_of_it,
         int(parallelism),
-        inputs,
+        tuple((each, of_it[0]) for each, of_it in ships.items()),
+        ships,
         tuple(text(each, "taskmanager-id") or text(each, "endpoint") or text(each, "host") or "" for each in subtasks),
         per_s("read-records", "numRecordsInPerSecond"),
         per_s("write-records", "numRecordsOutPerSecond"),
@@ -354,6 +383,7 @@ class _Writer:
     def _channels(self) -> None:
         job, version = self.job, self._version()
         self._table("channel.default")
+        self._say_version()
         self._put("form", "network")
         segment = _bytes(job.options.get("taskmanager.memory.segment-size"))
         self._put("segment_bytes", segment or 32_768, "" if segment else "assumed: Flink's default, no option is set")
@@ -412,6 +442,8 @@ class _Writer:
             took = " and ".join(f"{each:,.0f}" for each in receiver.taken[:2])
             exchange = "rebalance"
             why = f"assumed: in turn, though by hash: subtasks took {took} records, more even than by chance"
+        if len(ships := receiver.ships[sender.id]) > 1:
+            why = f"{why or 'assumed'}: one exchange of the {len(ships)} between them ({_plain(', '.join(ships))})"
         self._put("exchange", exchange or "rebalance", why)
         if not all(sender.managers) or not all(receiver.managers) or not sender.managers or not receiver.managers:
             self._put("local", False, "assumed: on the network, the answers do not say where subtasks run")
@@ -428,10 +460,16 @@ class _Writer:
 
     def _version(self) -> tuple[int, int]:
         found = re.match(r"(\d{1,4})\.(\d{1,4})", self.job.version or "")
-        if found is None:
+        return (int(found[1]), int(found[2])) if found else (2, 0)
+
+    def _say_version(self) -> None:
+        """Say as which version a job is simulated that runs on another, or on an unknown one."""
+        version = self.job.version
+        if not re.match(r"\d{1,4}\.\d{1,4}", version or ""):
             self._say("assumed: the numbers of buffers of Flink 2.x, the version is not in the answers")
-            return (2, 0)
-        return (int(found[1]), int(found[2]))
+        elif not OLDEST <= self._version() < NEXT:
+            alike = "1.20" if self._version() < OLDEST else "2.x"
+            self._say(f"assumed: as Flink {alike}; of {_plain(version or '')} nothing was measured")
 
     def _say(self, words: str) -> None:
         self._note(words)

@@ -267,6 +267,60 @@ def test_every_ship_strategy_is_an_exchange(ship: str, expected: str) -> None:
     assert any("is simulated so" in line for line in made.assumed) == (ship in ("RESCALE", "CUSTOM"))
 
 
+def _with_plan(**changes: Any) -> FlinkAnswers:
+    """The answers of the chained job, with other fields of the node of its sink in the plan."""
+    saved = json.loads((FLINK / "2.x" / CHAINED).read_text())
+    [path] = [name for name in saved if name.endswith("/plan")]
+    next(node for node in saved[path]["plan"]["nodes"] if node.get("inputs")).update(changes)
+    return FlinkAnswers("", saved)
+
+
+def test_two_edges_between_two_operators_are_one_exchange() -> None:
+    """A stream that is joined with itself, or a side output, would be an exchange that is declared twice."""
+    (edge,) = next(node for node in job_of(_with_plan(), None).vertices if node.inputs).inputs
+    inputs = [{"id": edge[0], "ship_strategy": ship} for ship in ("FORWARD", "REBALANCE")]
+    made = scenario_of(job_of(_with_plan(inputs=inputs), None), "")
+    found = tomllib.loads(made.text)
+    assert found["topology"] == "source_fast->slow_sink"
+    assert found["channel"]["source_fast->slow_sink"]["exchange"] == "forward"
+    assert 'exchange = "forward": one exchange of the 2 between them (FORWARD, REBALANCE)' in made.assumed
+
+
+def test_a_parallelism_that_is_none_is_said() -> None:
+    """Whoever reads the line would have to look for the number in the answers."""
+    with pytest.raises(TwinError, match=r"vertex slow_sink: its parallelism is 2.5; allowed: a whole number from 1 on"):
+        job_of(_with_plan(parallelism=2.5), None)
+
+
+def test_operators_of_one_name_are_told_apart_from_the_source_on() -> None:
+    """Each would be as long as there are others of its name, and a table would cut off what makes them differ."""
+    saved = json.loads((FLINK / "2.x" / UNION).read_text())
+    for place, answer in saved.items():
+        if place.count("/") == 2 and "vertices" in answer:
+            for vertex in answer["vertices"]:
+                vertex["name"] = "Calc[1]"
+    names = [each.operator for each in job_of(FlinkAnswers("", saved), None).vertices]
+    assert names == ["Calc", *(f"Calc_{letter}" for letter in "bcdef")]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("1.17.2", "as Flink 1.20; of 1.17.2 nothing was measured"),
+        ("3.0-SNAPSHOT", "as Flink 2.x; of 3.0-SNAPSHOT nothing was measured"),
+        (None, "the numbers of buffers of Flink 2.x, the version is not in the answers"),
+        ("1.20.3", None),
+        ("2.0.1", None),
+    ],
+)
+def test_a_version_that_was_not_measured_is_said(version: str | None, said: str | None) -> None:
+    """A job of Flink 1.17 would be simulated as one of 1.20 without a word."""
+    answers = FlinkAnswers("", json.loads((FLINK / "2.x" / CHAINED).read_text()))
+    answers.saved["/config"] = {"flink-version": version}
+    found = [line for line in scenario_of(job_of(answers, None), "").assumed if "Flink 1.20" in line or "2.x" in line]
+    assert found == ([] if said is None else [said])
+
+
 class _Server:
     """Answers as a live server would, or fails as one."""
 
@@ -323,9 +377,9 @@ def test_a_server_that_fails_is_one_line(
         return io.BytesIO(failure)
 
     monkeypatch.setattr(urllib.request, "urlopen", answer)
-    status, out, err = barrierlab(capsys, "import", "flink", "http://cluster:8081", "--job", "a")
+    status, out, err = barrierlab(capsys, "import", "flink", "http://cluster:8081", "--job", "a" * 32)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("barrierlab: http://cluster:8081/jobs/a: ")
+    assert err.startswith(f"barrierlab: http://cluster:8081/jobs/{'a' * 32}: ")
     assert said in err
     assert err.endswith(f"; {HINT}\n")
 
@@ -337,3 +391,40 @@ def test_a_job_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str])
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "has no job 'abc'; there are: " in err
     assert barrierlab(capsys, "import", "flink", file, "http://cluster:8081")[0] == 2
+
+
+def test_a_job_is_named_by_the_beginning_of_its_id(capsys: pytest.CaptureFixture[str]) -> None:
+    """The example that help prints would not work, and a job that a file lists and does not hold would be offered."""
+    path = FLINK / "2.x" / CHAINED
+    listed = [each["jid"] for each in json.loads(path.read_text())["/jobs/overview"]["jobs"]]
+    held = job_of(answers_of([str(path)]), None).id
+    other = next(each for each in listed if each != held)
+    whole = barrierlab(capsys, "import", "flink", str(path), "--job", held)
+    assert whole[0] == 0
+    assert barrierlab(capsys, "import", "flink", str(path), "--job", held[:6]) == whole
+    status, _, err = barrierlab(capsys, "import", "flink", str(path), "--job", other)
+    assert (status, err) == (2, f"barrierlab: {path}: has no job {other!r}; there are: {held}\n")
+
+
+def test_the_only_job_that_a_file_holds_needs_no_name() -> None:
+    """A job that has been cancelled since, or others on its cluster, would have to be named though there is one."""
+    for state in ("CANCELED", "RUNNING"):
+        saved = json.loads((FLINK / "2.x" / CHAINED).read_text())
+        for each in saved["/jobs/overview"]["jobs"]:
+            each["state"] = state
+        assert f"/jobs/{job_of(FlinkAnswers('', saved), None).id}" in saved
+
+
+def test_files_that_answer_otherwise_are_not_mixed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Two imports of a job would be one, of which nobody knows what is from where."""
+    whole = json.loads((FLINK / "2.x" / CHAINED).read_text())
+    parts = [tmp_path / name for name in ("a.json", "b.json", "later.json")]
+    half = dict(list(whole.items())[:5])
+    later = {"/jobs/overview": {"jobs": []}} | {name: answer for name, answer in whole.items() if name not in half}
+    for path, answers in zip(parts, (half, later, whole | {"/config": {}}), strict=True):
+        path.write_text(json.dumps(answers), encoding="utf-8")
+    names = [str(path) for path in parts]
+    assert barrierlab(capsys, "import", "flink", *names[:2])[0] == 0  # in two files, and listed anew
+    status, out, err = barrierlab(capsys, "import", "flink", *names)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"barrierlab: {names[2]}: answers /config otherwise than a file before it; give ")
