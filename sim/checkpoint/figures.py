@@ -21,20 +21,26 @@ AHEAD, BEHIND, BARRIER = palette.AHEAD, palette.BEHIND, palette.INK
 
 
 def timeline(title: str, graph: Topology, record: CheckpointRecord) -> Figure:
-    """One bar a task: until its first barrier (start delay), to its last (alignment), to its acknowledgement."""
+    """One bar a task: until its first barrier (start delay), to its last (alignment), to its acknowledgement.
+
+    An unaligned task cuts at its first barrier, and has an alignment all the same, as Flink counts it.
+    """
     tasks = [task for task in graph.tasks if task in record.parts]
     figure, axes = drawing(8, 1.2 + 0.32 * len(tasks))
     for place, task in enumerate(tasks):
-        part = record.parts[task]
-        first = (part.first_barrier_ns - record.triggered_ns) / NS_PER_MS
-        cut = first if part.snapshot_ns is None else (part.snapshot_ns - record.triggered_ns) / NS_PER_MS
-        end = cut if part.acknowledged_ns is None else (part.acknowledged_ns - record.triggered_ns) / NS_PER_MS
-        axes.barh(place, first, color=WAITS, label="start delay" if place == 0 else None)
-        axes.barh(place, cut - first, left=first, color=ALIGNS, label="alignment" if place == 0 else None)
-        axes.barh(place, end - cut, left=cut, color=SAVES, label="snapshot and acknowledgement" if place == 0 else None)
-        axes.plot([cut], [place], marker="|", color="black", markersize=9)
+        part, since = record.parts[task], record.triggered_ns
+        first, last = ((at - since) / NS_PER_MS for at in (part.first_barrier_ns, part.last_barrier_ns))
+        end = last if part.acknowledged_ns is None else (part.acknowledged_ns - since) / NS_PER_MS
+        for begin, until, colour in ((0.0, first, WAITS), (first, last, ALIGNS), (last, end, SAVES)):
+            axes.barh(place, until - begin, left=begin, color=colour)
+        if part.snapshot_ns is not None:
+            axes.plot([(part.snapshot_ns - since) / NS_PER_MS], [place], "k|", ms=9)
+    words = ("start delay", "alignment", "snapshot, storage, acknowledgement")
+    for colour, text in zip((WAITS, ALIGNS, SAVES), words, strict=True):
+        axes.barh(0, 0.0, color=colour, label=text)
+    axes.plot([], [], "k|", ms=9, label="cut (snapshot)")
     label_bars(axes, tasks, "ms since the trigger")
-    return finished(figure, axes, f"{title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", columns=3)
+    return finished(figure, axes, f"{title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", columns=4)
 
 
 def drawing(width: float, height: float) -> tuple[Figure, Axes]:
@@ -117,8 +123,11 @@ def space_time(
     for place, task in enumerate(tasks):
         part = record.parts.get(task)
         if part is not None and part.snapshot_ns is not None:
-            first, cut = ((at - record.triggered_ns) / NS_PER_MS for at in (part.first_barrier_ns, part.snapshot_ns))
-            axes.plot([first, cut], [place, place], lw=7, color=ALIGNS, solid_capstyle="butt", zorder=1.5)
+            first, last, cut = (
+                (at - record.triggered_ns) / NS_PER_MS
+                for at in (part.first_barrier_ns, part.last_barrier_ns, part.snapshot_ns)
+            )
+            axes.plot([first, last], [place, place], lw=7, color=ALIGNS, solid_capstyle="butt", zorder=1.5)
             axes.plot([cut], [place], "k|", ms=16, mew=2, zorder=4)
     axes.plot([], [], lw=7, color=ALIGNS, label="alignment")
     axes.plot([], [], "k|", ms=16, mew=2, label="cut (snapshot)")

@@ -11,10 +11,12 @@ from xml.etree import ElementTree as ET
 import pandas as pd
 import pytest
 from jinja2 import Environment, PackageLoader
+from matplotlib.colors import to_hex
 
 from barrierlab.model.checkpoint.check import Outcome, ScopeViolation
 from barrierlab.model.checkpoint.components import SOUND
 from barrierlab.model.defects.catalogue import CatalogueEntry, catalogue
+from barrierlab.model.render import palette
 from barrierlab.model.render.html import MOST_ROWS, table
 from barrierlab.model.render.spacetime import SpaceTime
 from barrierlab.model.render.trace_picture import PART, kind_of_trace, lay_out_other, picture_of
@@ -180,6 +182,20 @@ def test_every_result_has_its_pictures(name: str) -> None:
     if name != "diamond":
         assert ET.fromstring(picture).tag.endswith("svg")
         assert picture._repr_svg_() == picture
+
+
+@pytest.mark.parametrize("mode", ["aligned", "unaligned"])
+def test_a_timeline_shows_the_alignment_that_the_table_has(mode: str) -> None:
+    """An unaligned task cuts at its first barrier: in a notebook it would have no alignment, and in the report one."""
+    result = run(load("flink_chain", {"mode": mode, "until_s": 12.0}), seed=1)
+    last = result.checkpoints["checkpoint_id"].max()
+    rows = result.tasks.query("checkpoint_id == @last")["alignment_ms"]
+    (axes,) = result.timeline(int(last)).axes
+    drawn = [bar for bars in axes.containers for bar in bars if to_hex(bar.get_facecolor()) == palette.ALIGNMENT]
+    assert sorted(round(bar.get_width(), 6) for bar in drawn if bar.get_width()) == sorted(
+        round(each, 6) for each in rows if each
+    )
+    assert rows.max() > 0.0
 
 
 FRAMES = {"diamond": ("checkpoints", "tasks", "recoveries", "events"), "lockstep_cameras": ("outputs",)}
