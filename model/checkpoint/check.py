@@ -22,6 +22,7 @@ from barrierlab.model.checkpoint.partial_order import Ample, can_be_planned, pla
 from barrierlab.model.checkpoint.premises import asked_for, premises_of, struck
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import Move, World, WorldState
+from barrierlab.model.errors import RAISED
 from barrierlab.model.explore.checker import (
     BROKEN,
     HOLDS,
@@ -230,7 +231,7 @@ class CaseScope(NamedScope):
                     return self.outcome(begun, number, violation)
                 if _left(seconds, begun) == 0.0:
                     return self.outcome(begun, number, f"{number} cases were tried in {seconds:.0f} s", UNDECIDED)
-        except Exception as error:  # whatever the code under test raises is what is wrong with it
+        except RAISED as error:  # whatever the code under test raises is what is wrong with it
             reason = f"the case behind {tried!r} raises {type(error).__name__}: {error}"
             return self.outcome(begun, number, self.violation(1, reason, invariant=self.invariant))
         return self.outcome(begun, number, "every case was tried")

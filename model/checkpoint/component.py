@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 from barrierlab.impl.messages import Event
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
 from barrierlab.model.checkpoint.components import COUNTERS, Components
+from barrierlab.model.errors import RAISED
 from barrierlab.model.explore.checker import Always, ExplorationLimits, explore
 from barrierlab.model.explore.intern import ATOMS, exact
 
@@ -176,7 +177,7 @@ class Component:
             found = self.machine.call(move)
             captured = self.machine.capture()
             drifted = self._drift(captured)
-        except Exception as error:  # whatever a machine raises on what may happen, it is broken
+        except RAISED as error:  # whatever a machine raises on what may happen, it is broken
             found, drifted = (f"raised {type(error).__name__}: {error}",), ""
         if found != expected:
             return ComponentDifference(

@@ -26,6 +26,7 @@ from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.monitor import raised
 from barrierlab.model.checkpoint.task_transitions import NOW_NS, CoordinatorOrder, Finished, Note
+from barrierlab.model.errors import RAISED
 from barrierlab.model.explore.intern import Interner
 from barrierlab.model.explore.memo import Memo
 from barrierlab.model.spec import equations
@@ -201,7 +202,7 @@ class CoordinatorTransitions:
         coordinator.restore(machine)
         try:
             actions = does() if self._stores else self._published(does())
-        except Exception as error:  # as in `TaskTransitions`
+        except RAISED as error:  # as in `TaskTransitions`
             broken, notes = (raised(COORDINATOR, error),), () if note is None else (note,)
             return Decision(cell, (), (), frozenset(), broken, notes, False, ())
         refused = len(actions) == 1 and type(actions[0]) is Refused

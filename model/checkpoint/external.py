@@ -19,13 +19,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, get_args
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
 from barrierlab.impl.checkpoint.gate import GatePort
 from barrierlab.impl.checkpoint.recorder import InFlightChannelData, channel_data
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
+from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.components import Components, MakeGate, with_aligner
@@ -35,6 +35,7 @@ from barrierlab.model.checkpoint.hosting import (
     being_made,
     brief,
     captured,
+    check_plain,
     declared_by,
     methods_of,
     said,
@@ -47,9 +48,11 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     ClockReading,
     DrainOne,
     Overtaking,
+    SnapshotComplete,
     Stimulus,
     TriggerNoted,
 )
+from barrierlab.model.errors import RAISED
 from barrierlab.model.renamed import OLDER_NAMES
 
 PROTOCOLS = EXACT
@@ -236,11 +239,16 @@ def load(spec: str, folder: str = "") -> type:
     module_name, colon, name = spec.partition(":")
     if not colon or not module_name or not name:
         raise ExternalError(f"--impl {spec!r}: allowed: MODULE:CLASS, such as {_EXAMPLE}")
+    if "/" in module_name or module_name.endswith(".py"):
+        meant = module_name.removesuffix(".py").removeprefix("./").strip("/").replace("/", ".")
+        raise ExternalError(
+            f"--impl {spec!r}: {module_name} is a file; allowed: a module that can be imported, such as {meant}:{name}"
+        )
     if folder and folder not in sys.path:
         sys.path.insert(0, folder)
     try:
         module = import_module(module_name)
-    except (Exception, SystemExit) as error:  # whatever importing another's code comes to
+    except RAISED as error:  # whatever importing another's code comes to
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
             raise ExternalError(
                 f"--impl {spec}: there is no module {error.name!r}; allowed: what is installed, or can be imported "
@@ -327,6 +335,7 @@ def unexamined(kind: type, protocol: str) -> Components:
             raise ExternalError(
                 f"{kind.__name__} has no method {missing[0]!r}; {protocol} checkpoints need {needed}{or_declare}"
             )
+        check_plain(kind, _methods(kind, goes_ahead))
         components = Components(gate=cast(MakeGate, partial(PullGate if pulls(kind) else ExternalGate, kind)))
     return replace(components, capabilities=capabilities)
 
@@ -612,6 +621,7 @@ class _Listening:
         self._gate, self.was_called = gate, False
 
     def __getattr__(self, name: str) -> Any:
+        check_call(name)
         self.was_called = True
         return getattr(self._gate.port, name)
 
@@ -647,26 +657,37 @@ class _Silence:
         self.was_called = False
 
     def __getattr__(self, name: str) -> Callable[..., None]:
+        check_call(name)
         self.was_called = True
-        if not hasattr(GatePort, name):
-            raise AttributeError(f"a port has no {name!r}")
         return lambda *_: None
+
+
+_CALLS = dict.fromkeys(methods_of(GatePort))
+
+
+def check_call(name: str) -> None:
+    """Raise an AttributeError, with what a port has, if it has no such call."""
+    if name not in _CALLS:
+        new = OLDER_NAMES.get(name)
+        raise AttributeError(
+            f"a port has no {name!r}" + (f", but {new!r}" if new in _CALLS else f"; it has {', '.join(_CALLS)}")
+        )
 
 
 def _maker(
     kind: type, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
 ) -> Callable[[GatePort], Any]:
     """Return a function that makes aligners, with four arguments only if need be."""
-    is_short = unaligned is None and _takes_two(kind)  # else one that goes unaligned, and is not asked to
+    is_short = unaligned is None and not _takes_four(kind)  # else one that goes unaligned, and is not asked to
     behind: tuple[object, ...] = (config,) if is_short else (config, unaligned, is_sink)
     return lambda port: kind(port, *behind)
 
 
 @cache
-def _takes_two(kind: type) -> bool:
+def _takes_four(kind: type) -> bool:
     try:
-        inspect.signature(kind).bind("port", "config")
-    except TypeError:
+        inspect.signature(kind).bind("port", "config", "unaligned", "is_sink")
+    except (TypeError, ValueError):  # it takes others, or nobody knows which
         return False
     return True
 
@@ -693,18 +714,18 @@ def _examine(kind: type, components: Components, protocol: str) -> None:
         done.append(str(stimulus))
         try:
             if _may_happen(machine, stimulus):
-                machine.made(GateMove(stimulus))
+                _checked_calls(kind.__name__, machine, GateMove(stimulus))
             _questions(machine)
             machine.gate.capture()
         except ExternalError:
             raise
-        except Exception as error:  # as above
+        except RAISED as error:  # as above
             raise ExternalError(
                 f"{kind.__name__} raised {said(error)} at the end of '{'; '.join(done)}'; "
                 "allowed: no exception for what a peer may send"
             ) from error
     stimuli = [each for scope in SCOPES if scope.protocol == protocol for each in scope.stimuli]
-    forgotten = _forgotten(make, list(_within(stimuli, components.capabilities)), protocol)
+    forgotten = _forgotten(kind, make, list(_within(stimuli, components.capabilities)), protocol)
     if forgotten is not None:
         raise ExternalError(f"{kind.__name__} does not restore what it captured: {forgotten}")
 
@@ -739,7 +760,7 @@ def _questions(machine: GateMachine) -> tuple[object, ...]:
 _WALKS, _MOST_MOVES = 60, 9
 
 
-def _forgotten(make: Callable[[], GateMachine], stimuli: Sequence[Stimulus], protocol: str) -> str | None:
+def _forgotten(kind: type, make: Callable[[], GateMachine], stimuli: Sequence[Stimulus], protocol: str) -> str | None:
     """Return how one that is restored goes on otherwise than the one that was captured; None if it does not.
 
     A capture that lacks something looks complete: it is the same when it is captured again. So walks are taken twice
@@ -755,11 +776,11 @@ def _forgotten(make: Callable[[], GateMachine], stimuli: Sequence[Stimulus], pro
                 if at == length // 2:
                     captured, before = there.gate.capture(), list(gone)
                 gone.append(_any_move(chance, stimuli, closed, there))
-                first = _made(there, gone[-1], closed)
+                first = _made(kind.__name__, there, gone[-1], closed)
                 if at == length // 2:
                     other.gate.restore(captured)
                 if at >= length // 2:
-                    again = _made(other, gone[-1], set())
+                    again = _made(kind.__name__, other, gone[-1], set())
                     if again != first and _in_words(again) != _in_words(first):
                         where = "; ".join(map(str, before)) or "nothing"
                         then = "; ".join(map(str, gone[len(before) :]))
@@ -767,7 +788,7 @@ def _forgotten(make: Callable[[], GateMachine], stimuli: Sequence[Stimulus], pro
                         return f"restored after '{where}', at the end of '{then}' {says}"
         except ExternalError:
             raise
-        except Exception:  # it has been restored nowhere: the exploration finds the shortest way there
+        except RAISED:  # it has been restored nowhere: the exploration finds the shortest way there
             other = make()
             continue
         other = there
@@ -782,14 +803,52 @@ def _any_move(chance: random.Random, stimuli: Sequence[Stimulus], closed: set[in
             return GateMove(stimulus, chance.choice((TAKEN, TAKEN, FAILED)))
 
 
-def _made(machine: GateMachine, move: GateMove, closed: set[int]) -> tuple[Effects, tuple[object, ...]]:
+def _made(name: str, machine: GateMachine, move: GateMove, closed: set[int]) -> tuple[Effects, tuple[object, ...]]:
     """Return what it does and answers; an input whose end it has taken is closed."""
-    effects = machine.made(move)
+    effects = _checked_calls(name, machine, move)
     stimulus = move.stimulus
     refused = bool(effects) and effects[0].verb == "refuse"
     if isinstance(stimulus, Arrival) and type(stimulus.message) is EndOfInput and not refused:
         closed.add(stimulus.input_id)
     return effects, _questions(machine)
+
+
+_OF_A_BARRIER, _OF_AN_ID = ("a barrier", CheckpointBarrier), ("the id of a checkpoint", int)
+_OF_A_MESSAGE = ("a message", *get_args(StreamMessage))
+_SUBJECTS: dict[str, tuple[Any, ...]] = {
+    "deliver": ("an event or a watermark", Event, Watermark),
+    "decline": ("an id and a barrierlab.impl.Reason", Reason),
+    **dict.fromkeys(("snapshot", "forward", "complete"), _OF_A_BARRIER),
+    **dict.fromkeys(("buffer", "ignore"), _OF_A_MESSAGE),
+    **dict.fromkeys(("cancel", "block", "resume"), _OF_AN_ID),
+}
+"""By call of the port, what it is about, in words and as types."""
+_OF_INPUTS = ("deliver", "end", "buffer", "ignore", "block", "record")
+
+
+def _checked_calls(name: str, machine: GateMachine, move: GateMove) -> Effects:
+    """Make a move, and return what the port was called for.
+
+    Raises
+    ------
+    ExternalError
+        If that names no input, or what such a call cannot be about.
+    """
+    effects = machine.made(move)
+    inputs = range(machine.gate.aligner.config.num_inputs)
+    for verb, input_id, subject in effects:
+        about = subject.barrier if isinstance(subject, SnapshotComplete) else subject
+        about = about[1] if verb == "decline" and isinstance(about, tuple) else about
+        allowed, *types = _SUBJECTS.get(verb, ("", type(about)))
+        call = "end_input" if verb == "end" else verb
+        if type(about) not in types:
+            raise ExternalError(f"{name} calls port.{call} with {brief(about)} at '{move}'; allowed: {allowed}")
+        if verb in _OF_INPUTS and (type(input_id) is not int or input_id not in inputs):
+            raise ExternalError(
+                f"{name} calls port.{call} for input {brief(input_id)} at '{move}'; allowed: "
+                f"{' or '.join(map(str, inputs))}"
+            )
+    return effects
 
 
 def _in_words(made: tuple[Effects, tuple[object, ...]]) -> str:

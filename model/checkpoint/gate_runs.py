@@ -53,6 +53,7 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     Stimulus,
     TriggerNoted,
 )
+from barrierlab.model.errors import RAISED
 from barrierlab.model.explore.checker import UNDECIDED
 from barrierlab.model.explore.shorten import shortened
 
@@ -254,7 +255,7 @@ class _Live:
         self.gate, expected = after, _ = finished(first, move.answer)
         try:
             effects = machine.made(move)
-        except Exception as error:  # whatever it raises, that is another effect
+        except RAISED as error:  # whatever it raises, that is another effect
             return explained(gate, move, expected, f"raised {type(error).__name__}: {error}")
         if effects != expected:
             return explained(gate, move, expected, f"'{listed(effects)}'")
@@ -267,7 +268,7 @@ class _Live:
             if wrong is None and self.is_ours:
                 self.counted.count(gate, first[0], move, effects)
                 wrong = _miscounted(self.counted, after, machine.gate, _time_of(stimulus))
-        except Exception as error:  # as above
+        except RAISED as error:  # as above
             wrong = f"it was asked something, and raised {type(error).__name__}: {error}"
         return None if wrong is None else f"{move}: {wrong}"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.interfaces import Capturable
-from barrierlab.model.errors import InputError
+from barrierlab.model.errors import RAISED, InputError
 
 _ATOMS = (int, str, bytes, type(None))
 _OF_CAPTURE = ("capture", "restore")
@@ -219,6 +219,22 @@ def methods_of(shape: type) -> list[str]:
     return [name for name, value in vars(shape).items() if inspect.isfunction(value) and not name.startswith("_")]
 
 
+def check_plain(kind: type, methods: Iterable[str]) -> None:
+    """Look whether a call of each method, if it is there, does anything: an ``async def`` is only begun by it.
+
+    Raises
+    ------
+    ExternalError
+        If one does not.
+    """
+    for name in methods:
+        method = getattr(kind, name, None)
+        if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+            raise ExternalError(
+                f"{kind.__name__}.{name} is an async def, and nothing awaits it; allowed: a plain method"
+            )
+
+
 def check_methods(kind: type, shape: type, optional: Iterable[str] = ()) -> None:
     """Look at the methods of a class before anything is explored.
 
@@ -237,6 +253,7 @@ def check_methods(kind: type, shape: type, optional: Iterable[str] = ()) -> None
     """
     captures_itself(kind)
     needed, may_lack = methods_of(shape), set(optional)
+    check_plain(kind, (*needed, *_OF_CAPTURE))
     for name in needed:
         if not has(kind, name):
             if name in may_lack:
@@ -306,7 +323,7 @@ def being_made(kind: type, takes: str) -> Iterator[None]:
         yield
     except ExternalError:
         raise
-    except Exception as error:
+    except RAISED as error:
         raise ExternalError(
             f"{kind.__name__} cannot be made: {said(error)}; allowed: {kind.__name__}({takes})"
         ) from error

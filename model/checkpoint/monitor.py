@@ -42,7 +42,7 @@ TASK = "TASK"
 """The name of what no journal tells: a task sends or reports something else than its operator and its cut ask for."""
 
 
-def raised(name: str, error: Exception) -> Breach:
+def raised(name: str, error: BaseException) -> Breach:
     """Return what is broken when a machine raises that got nothing but what may happen."""
     text = str(error).partition("\n")[0]  # a test runner may write below what an assertion compared
     invariant = getattr(error, "invariant", "")  # what an external class is asked where it is hosted

@@ -37,6 +37,7 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     Taken,
     TriggerNoted,
 )
+from barrierlab.model.errors import RAISED
 from barrierlab.model.explore.checker import Always
 from barrierlab.model.explore.table import Traced, phrase
 
@@ -191,7 +192,7 @@ class GateMachine:
             self.gate.restore(self._captured(gate))
             effects = self.made(move)
             found = self.gate.capture()
-        except Exception as error:  # a machine that raises does something else, too
+        except RAISED as error:  # a machine that raises does something else, too
             return explained(gate, move, expected, f"raised {type(error).__name__}: {error}")
         if effects != expected:
             return explained(gate, move, expected, f"'{listed(effects)}'")
@@ -250,7 +251,7 @@ class GateMachine:
         try:
             self.gate.restore(self._captured(gate))
             return self.misstatement_now(gate, barriers)
-        except Exception as error:  # as above
+        except RAISED as error:  # as above
             return f"it was asked something, and raised {type(error).__name__}: {error}"
 
     def misstatement_now(
@@ -548,7 +549,7 @@ class Following:
             effects = machine.made(move)
             reset_counters((machine.gate, machine.gate.aligner))
             reached = machine.gate.capture()
-        except Exception as error:  # whatever another's code raises: that is another effect
+        except RAISED as error:  # whatever another's code raises: that is another effect
             return GateDifference(explained(gate, move, expected, f"raised {type(error).__name__}: {error}"))
         if effects != expected:
             if self._is_permitted(gate, move, after, expected, effects):
@@ -583,7 +584,7 @@ class Following:
         try:
             self.machine.gate.restore(capture)
             return self.machine.misstatement_now(gate, self._steps.barriers, self._capabilities)
-        except Exception as error:  # as above
+        except RAISED as error:  # as above
             return f"it was asked something, and raised {type(error).__name__}: {error}"
 
 

@@ -21,6 +21,7 @@ from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from barrierlab.model.checkpoint.components import COUNTERS
 from barrierlab.model.checkpoint.monitor import CompletedCut, Past, Sends, TaskMonitor, raised
+from barrierlab.model.errors import RAISED
 from barrierlab.model.explore.intern import Interner, Pool, Shared
 from barrierlab.model.explore.memo import Memo
 from barrierlab.model.spec.watch import Breach
@@ -338,7 +339,7 @@ class TaskTransitions:
             notes: tuple[Note, ...] = (("restored", self.monitor.name, None, (checkpoint_id, state)), *self._notes)
             broken = tuple(self.monitor.broken)
             return LocalStep(self._captured(), True, 0, broken, notes)
-        except Exception as error:  # as in `_take`
+        except RAISED as error:  # as in `_take`
             return LocalStep(cell, True, 0, (raised(self.monitor.name, error),), tuple(self._notes))
 
     def _forget_transactions(self, ledger: Ledger) -> None:
@@ -501,7 +502,7 @@ class TaskTransitions:
         if made.error is None:
             try:
                 return self._seen(call, cell, made)
-            except Exception as error:
+            except RAISED as error:
                 made = made._replace(error=raised(self.monitor.name, error))
         assert made.error is not None
         return LocalStep(cell, True, made.place, (made.error,), made.notes)
@@ -531,7 +532,7 @@ class TaskTransitions:
                 return MachineStep(None, self._place, local, (), (), (), None)
             reports, place = tuple(self.task.reports[before:]), self._place
             after = self._local(self._captured_machine())
-        except Exception as error:  # whatever a machine raises on what may happen, it is broken
+        except RAISED as error:  # whatever a machine raises on what may happen, it is broken
             self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
             self.task.reports.clear()
             return MachineStep(True, self._place, local, (), (), tuple(self._notes), raised(self.monitor.name, error))

@@ -40,6 +40,7 @@ from barrierlab.model.checkpoint.scope import Bounds, make_coordinator, make_ope
 from barrierlab.model.checkpoint.task_transitions import CoordinatorOrder, Info, LocalStep, Note, TaskTransitions
 from barrierlab.model.checkpoint.trace import NS_PER_MOVE, write
 from barrierlab.model.checkpoint.trace_header import header_of
+from barrierlab.model.errors import RAISED
 from barrierlab.model.explore.checker import ExplorationLimits, UndecidedError, traps
 from barrierlab.model.explore.intern import Interner
 from barrierlab.model.explore.memo import Memo
@@ -729,7 +730,7 @@ class World:
             new[self._stored_at] = 0  # nobody comes back to it again
         try:
             plan = self._plan(number)
-        except Exception as error:  # as in `TaskTransitions`; the job restarts from the initial state
+        except RAISED as error:  # as in `TaskTransitions`; the job restarts from the initial state
             self._breaks(new, (raised(COORDINATOR, error),))
             return tuple(new)
         notes: list[Note] = []
@@ -755,7 +756,7 @@ class World:
             new[self._coordinator_at] = self._coordinator.resume(
                 cell, stored.checkpoint_id, finished, again, self.forgets
             )
-        except Exception as error:
+        except RAISED as error:
             self._breaks(new, (raised(COORDINATOR, error),))
         return tuple(new)
 

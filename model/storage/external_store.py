@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from barrierlab.model.checkpoint.hosting import Copy, ExternalError, being_made, brief, check_methods, said
 from barrierlab.model.checkpoint.interfaces import CheckpointStore
+from barrierlab.model.errors import RAISED
 from barrierlab.model.storage.files import EMPTY, Direct, FilesPort, Tree
 from barrierlab.model.storage.world import PATH, Client, Done, FoundCheckpoints, StoreBounds
 
@@ -85,7 +86,7 @@ class ExternalCode:
                 store, done = self._kind(PATH, port), Done("done", 0)
         except OSError:  # the medium's
             done = Done("failed", client.stage != "complete")
-        except Exception as error:  # whatever the code under test does
+        except RAISED as error:  # whatever the code under test does
             done = Done("raised", said(error))
         return done._replace(store=None if store is None else Copy(store, (port,)))
 
@@ -148,7 +149,7 @@ class ExternalCode:
                 if wrong := self._wrong_in(checkpoint_id, found):
                     return FoundCheckpoints(failed=wrong)
             return FoundCheckpoints(completed, _number(store), _ids("leftovers", store.leftovers()))
-        except Exception as error:  # whatever the code under test does
+        except RAISED as error:  # whatever the code under test does
             return FoundCheckpoints(failed=f"RAISED: {said(error)}")
 
 

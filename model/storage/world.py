@@ -35,6 +35,7 @@ from barrierlab.impl.storage.encoding import encode
 from barrierlab.impl.storage.snapshot import Checkpoint, InFlight, Manifest, StoredSnapshot, TaskSnapshot
 from barrierlab.impl.storage.store import DirectoryStore
 from barrierlab.model.checkpoint.hosting import brief
+from barrierlab.model.errors import RAISED
 from barrierlab.model.explore.checker import Always, Quiescent
 from barrierlab.model.explore.intern import Interner
 from barrierlab.model.storage.files import (
@@ -247,7 +248,7 @@ class CodeOfImpl:
             done = Done("none usable")
         except (RegressingIdError, CompletedError):
             done = Done("taken")
-        except Exception as error:  # whatever the code under test does
+        except RAISED as error:  # whatever the code under test does
             done = Done("raised", f"{type(error).__name__}: {error}")
         return done._replace(store=None if store is None else store.capture())
 
@@ -291,7 +292,7 @@ class CodeOfImpl:
             return FoundCheckpoints(completed, store.highest_id(), store.leftovers())
         except StoreError as error:
             return FoundCheckpoints(failed=f"WHOLE: {error}")
-        except Exception as error:  # whatever the code under test does
+        except RAISED as error:  # whatever the code under test does
             return FoundCheckpoints(failed=f"RAISED: {type(error).__name__}: {error}")
 
 
@@ -326,7 +327,7 @@ class StoreWorld:
         begun: list[int] = []
         try:
             self.code.prepare(disk, begun)
-        except Exception as error:  # whatever the code under test does
+        except RAISED as error:  # whatever the code under test does
             wrong = f"RAISED: before anything happens: {type(error).__name__}: {error}"
             return (
                 self.trees.number(disk.tree),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -228,7 +229,88 @@ class Raises(PhasedAligner):
         raise KeyError(checkpoint_id)
 
 
+class Exits(PhasedAligner):
+    """Ends the process, as if all were well."""
+
+    def offer(self, input_id: int, message: Any, now_ns: int) -> bool:
+        sys.exit(0)
+
+
+class ExitsWhenMade(PhasedAligner):
+    """The same at once."""
+
+    def __init__(self, port: Any, config: Any) -> None:
+        sys.exit(3)
+
+
+class IsAwaited(PhasedAligner):
+    """Does nothing before somebody awaits it."""
+
+    async def abort(self, checkpoint_id: int, reason: Any, now_ns: int) -> None:
+        super().abort(checkpoint_id, reason, now_ns)
+
+
+class TakesMore(PhasedAligner):
+    """Wants more than it gets."""
+
+    def __init__(self, port: Any, config: Any, log: Any) -> None:
+        super().__init__(port, config)
+
+
+class CallsWhatThereIsNot(PhasedAligner):
+    """Knows the port from elsewhere."""
+
+    def _apply(self, input_id: int, message: Any, now_ns: int) -> None:
+        self.port.emit(message)
+
+
+class CallsByAnOlderName(PhasedAligner):
+    """Knows the port from before."""
+
+    def _buffer(self, input_id: int, message: Any) -> bool:
+        self.port.hold(input_id, message)
+        return True
+
+
+class BlocksAnInputThatThereIsNot(PhasedAligner):
+    """Counts from 7."""
+
+    def _on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> None:
+        self.port.block(input_id + 7, barrier.checkpoint_id)
+
+
+class ForwardsAnId(PhasedAligner):
+    """Forwards the id of a barrier."""
+
+    def _on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> None:
+        self.port.forward(barrier.checkpoint_id)
+
+
+class DeclinesInItsOwnWords(PhasedAligner):
+    """Has a reason of its own."""
+
+    def _decline(self, reason: Any) -> None:
+        super()._decline(f"because of {reason}")
+
+
 WRONG: list[tuple[type, str, str]] = [
+    (Exits, "aligned", "Exits raised SystemExit: 0 at the end of 'arrive 0 a1'; "),
+    (ExitsWhenMade, "aligned", "ExitsWhenMade cannot be made: SystemExit: 3; "),
+    (IsAwaited, "aligned", "IsAwaited.abort is an async def, and nothing awaits it; allowed: a plain method"),
+    (TakesMore, "aligned", "TakesMore cannot be made: TypeError: TakesMore.__init__() missing 1 required"),
+    (
+        CallsWhatThereIsNot,
+        "aligned",
+        "CallsWhatThereIsNot raised AttributeError: a port has no 'emit'; it has deliver, end_input, snapshot, ",
+    ),
+    (CallsByAnOlderName, "aligned", "CallsByAnOlderName raised AttributeError: a port has no 'hold', but 'buffer' at"),
+    (
+        BlocksAnInputThatThereIsNot,
+        "aligned",
+        "BlocksAnInputThatThereIsNot calls port.block for input 7 at 'arrive 0 barrier 1'; allowed: 0 or 1",
+    ),
+    (ForwardsAnId, "aligned", "ForwardsAnId calls port.forward with 1 at 'arrive 0 barrier 1'; allowed: a barrier"),
+    (DeclinesInItsOwnWords, "aligned", "DeclinesInItsOwnWords calls port.decline with 'because of "),
     (
         LacksAMethod,
         "aligned",
@@ -307,6 +389,15 @@ class HasNoTimeLater(PhasedAligner):
         return super().can_take(input_id) if self.done < 1 else None
 
 
+class ExitsLater(PhasedAligner):
+    """Ends the process when a second checkpoint completes."""
+
+    def _let_go(self) -> None:
+        if self.done > 1:
+            sys.exit(0)
+        super()._let_go()
+
+
 class CannotBePutBackLater(PhasedAligner):
     """The same."""
 
@@ -321,6 +412,7 @@ LATER: list[tuple[type, str]] = [
     (CapturesAListLater, "ExternalError: CapturesAListLater.capture answered [("),
     (HasNoTimeLater, "ExternalError: HasNoTimeLater.can_take answered None; allowed: bool"),
     (CannotBePutBackLater, "ArithmeticError"),
+    (ExitsLater, "SystemExit: 0"),
 ]
 
 
