@@ -897,5 +897,7 @@ def completes(
         sent = parts[sender].sent[output]
         covered = parts[receiver].covered[index] + parts[sender].recorded_out[output]
         if not equations.balanced(range(sent), range(covered), permits_orphans):
-            what = "lost: sent before the cut, taken after" if sent > covered else "orphans: taken before the cut"
-            yield "CUT", f"{abs(sent - covered)} events of {channel} are {what} in checkpoint {checkpoint_id}"
+            count = abs(sent - covered)
+            events = f"1 event of {channel} is" if count == 1 else f"{count} events of {channel} are"
+            what = "lost: sent before the cut, taken after" if sent > covered else "orphaned: taken before the cut"
+            yield "CUT", f"{events} {what} in checkpoint {checkpoint_id}"

@@ -96,7 +96,8 @@ def calibrate_command(
         click.echo(profile.text(), nl=False)
         return
     write(out, profile.text(), TwinError, "--out")
-    click.echo(f"{out}: {len(profile.costs)} costs from {profile.checkpoints} checkpoints of {len(runs)} runs")
+    of = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    click.echo(f"{out}: {len(profile.costs)} costs from {profile.checkpoints} checkpoints of {of}")
     for name, why in profile.undetermined.items():
         click.echo(f"not determined: {name}: {why}")
 

@@ -328,7 +328,7 @@ UNSEEN = {
     "channel_state": "no two parts of these runs have any; predict takes that of sim/data/flink, if unaligned_begin is",
 }
 NEVER = {
-    "flush_lateness": "no statistic of a checkpoint has it; the scenario's own flush_late_s stands",
+    "flush_lateness": "no statistic of a checkpoint shows it; the scenario's own flush_late_s stands",
 }
 """Costs that no data of this kind determine, and why."""
 
@@ -547,7 +547,7 @@ def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[di
     why: dict[str, str] = {}
     if any(run.is_local is not True for run in runs):
         found["buffer"] = ScalarCost(BUFFERS, BUFFER_S, BUFFER_S, BUFFER_S, 0)
-        why["buffer"] = "no statistic of a checkpoint has its way; as long as full queues leave room for"
+        why["buffer"] = "no statistic of a checkpoint shows its latency: the longest that full queues leave room for"
     pairs = [
         [pair for checkpoint in run.checkpoints for pair in _after_alignment(run, checkpoint, begin) if pair[0]]
         for run, begin in zip(runs, begin_ms, strict=True)
@@ -558,7 +558,7 @@ def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[di
     else:
         least, slope, most = slopes(pairs)
         if least <= 0:
-            why["channel_state_rate"] = "these parts take no longer with more bytes; the scenario's own value stands"
+            why["channel_state_rate"] = "parts with more bytes take no longer; the scenario's own value stands"
         else:
             rate, low, high = (float(f"{1000 / each:.4g}") for each in (slope, most, least))
             found["channel_state_rate"] = ScalarCost("checkpoint.channel_state_bytes_per_s", rate, low, high, count)
@@ -568,7 +568,9 @@ def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[di
     else:
         found["service_noise"] = _noise(steps)
         if len(steps) < 2:
-            why["subtask_spread"] = "one run shows how far apart its subtasks are, and none how far those of others are"
+            why["subtask_spread"] = (
+                "one run shows how far apart its own subtasks are, not how far those of other runs are"
+            )
         else:
             found["subtask_spread"] = _spread(steps)
     return found, why

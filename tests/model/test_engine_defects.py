@@ -132,7 +132,7 @@ def test_an_obsolete_barrier_ends_the_recording_in_a_dataflow_too() -> None:
     scope = WorldScope("a join", bounds)
     (violation,) = scope.check(parts_of(ObsoleteBarrier, "unaligned"), None).violations
     assert (violation.invariant, violation.steps) == ("CUT", 23)
-    assert "are lost: sent before the cut, taken after in checkpoint 2" in violation.reason
+    assert " lost: sent before the cut, taken after in checkpoint 2" in violation.reason
     assert scope.check(parts_of(Alternating, "unaligned"), None).verdict == "holds"
 
 
@@ -200,7 +200,7 @@ AT_LEAST_ONCE = [
 def _lost(reason: str | None) -> str | None:
     """Return what of the reasons against a cut is more than that something comes twice."""
     parts = [part for part in (reason or "").split("; ") if part]
-    more = [part for part in parts if not part.startswith("FWD: ") and " are orphans: " not in part]
+    more = [part for part in parts if not part.startswith("FWD: ") and " orphaned: " not in part]
     return more[0] if more else None
 
 

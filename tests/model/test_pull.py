@@ -116,7 +116,7 @@ def test_what_overtakes_a_stashed_barrier_is_found() -> None:
     """The loop reads on before the barrier is out (hazelcast PR 22207), and the world would always release it first."""
     (violation,) = WorldScope("a pair", PAIR).check(looked_at(StashLoop, "aligned"), None).violations
     assert (violation.invariant, violation.steps) == ("CUT", 11)
-    assert violation.reason == "1 events of b->s are orphans: taken before the cut in checkpoint 1"
+    assert violation.reason == "1 event of b->s is orphaned: taken before the cut in checkpoint 1"
     assert [line for line in violation.trace.splitlines() if line.startswith("> poll")] == [
         *("> poll s b->s", "> poll s a->s", "> poll s b->s", "> poll s"),
     ]
