@@ -60,12 +60,12 @@ longest = checkpoints["alignment_max_ms"].idxmax()
 result.graph(longest)
 
 # %% [markdown]
-# And here is the walk. Time runs to the right, every line is a task, every red arrow the barrier on one channel.
+# And here is the walk. Time runs to the right, every line is a task, every black arrow the barrier on one channel.
 #
 # * The source cuts at once and sends the barrier both ways. *left* is ready and passes it on. *right* is busy and takes
 #   it when it is through with what came before.
-# * *meet* has the barrier from *left* early. From then on (orange) it takes nothing more from *left*: it **aligns**.
-#   What *right* still sends is ahead of the barrier, and is taken.
+# * *meet* has the barrier from *left* early. From then on (the broad bar) it takes nothing more from *left*: it
+#   **aligns**. What *right* still sends is ahead of the barrier, and is taken.
 # * With the second barrier *meet* cuts, sends the barrier on, and drains what it buffered.
 #
 # Events ahead of the barrier are blue, those behind it grey, lines by their sender, dots by their receiver. Each blue
@@ -76,8 +76,8 @@ result.space_time(longest)
 
 # %% [markdown]
 # The same from the journal, at *meet*. A line that begins with `>` is a move of the simulation, the others are its
-# effects. `block`: the barrier of that channel is in. `hold`: an event behind it has to wait. After the `snapshot` and
-# the `forward` of the barrier, `>release` lets the event go.
+# effects. `block`: the barrier of that channel is in. `buffer`: an event behind it has to wait. After the `snapshot`
+# and the `forward` of the barrier, `>drain` takes the event up again.
 
 # %%
 begin_ms = checkpoints.loc[longest, "trigger_timestamp_ms"]
@@ -134,7 +134,7 @@ chain.space_time()
 predicted = statistics_of(chain.checkpoint_rows(), chain.task_rows())
 cells = pd.DataFrame([cell.as_row() for cell in compare({job.name: predicted})])
 cells = cells.set_index("statistic")[["unit", "measured", "predicted", "ratio", "target"]]
-cells.style.format({"ratio": "{:.3f}"}, precision=1)
+cells.style.format({"ratio": "{:.3f}"}, precision=1, na_rep="–")
 
 # %% [markdown]
 # ## 3. A sweep, in tables

@@ -31,7 +31,7 @@ from barrierlab import load, run
 from barrierlab.model.defects.catalogue import entry
 from barrierlab.sim.notebook import explore
 
-pd.set_option("display.max_colwidth", 90)
+pd.set_option("display.max_colwidth", None)
 
 orphan = entry("A-04")
 orphan.title

@@ -27,7 +27,7 @@ from barrierlab.model.defects.catalogue import catalogue, entry
 from barrierlab.model.defects.engines.catalogue import reports
 from barrierlab.sim.notebook import explore
 
-pd.set_option("display.max_colwidth", 120)
+pd.set_option("display.max_colwidth", None)
 
 # %% [markdown]
 # ## 1. How short are they?
@@ -48,7 +48,7 @@ colours = ["#3b82c4", "#e08a1e", "#3f9d63", "#9467bd", "#8c8c8c"]
 colour_of = dict(zip(sorted(documents["document"].unique()), colours, strict=True))
 for document, group in explored.groupby("document"):
     look = {"kind": "scatter", "logy": True, "color": colour_of[document], "label": document, "alpha": 0.7}
-    axes = group.plot(x="steps", y="states", ax=axes, figsize=(9, 3.6), **look)
+    axes = group.plot(x="steps", y="states", ax=axes, figsize=(9, 3.6), xlabel="moves", **look)
 
 # %% [markdown]
 # ## 2. What do they break?

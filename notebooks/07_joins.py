@@ -51,7 +51,7 @@ pd.DataFrame(lockstep.join_rows(), index=[lockstep.verdict])[columns]
 # %%
 barriers = ["sequence", "timestamp", "latest"]
 runs = {barrier: run(load("camera_imu_lidar", {"barrier": barrier}), seed=1) for barrier in barriers}
-pd.DataFrame([result.join_rows()[0] for result in runs.values()], index=barriers)[columns]
+pd.DataFrame([result.join_rows()[0] for result in runs.values()], index=barriers)[columns].fillna("–")
 
 # %% [markdown]
 # Output by output: the camera sets the times, and by time most of its frames wait for the next turn of the lidar. With
@@ -64,8 +64,9 @@ for lateness_s in [0.01, 0.1]:
     outputs = outputs.query("at_ms > 2000 and at_ms < 4000")
     wait_ms = outputs["at_ms"] - outputs["out"] / 1e6
     waits[f"lateness {1e3 * lateness_s:g} ms"] = wait_ms.set_axis(outputs["at_ms"] / 1e3)
-look = {"style": ".-", "figsize": (9, 2.8), "color": ["#b98b00", "#3b82c4"], "xlabel": "s", "ylabel": "ms, wait"}
-axes = pd.DataFrame(waits).interpolate(limit_area="inside").plot(**look)
+look = {"style": ".-", "figsize": (9, 3.2), "color": ["#b98b00", "#3b82c4"], "xlabel": "time, s", "ylabel": "wait, ms"}
+axes = pd.DataFrame(waits).interpolate(limit_area="inside").plot(ylim=(0, 230), **look)
+legend = axes.legend(loc="upper left", ncols=2)
 
 # %% [markdown]
 # ## 3. Lateness is slack
@@ -80,7 +81,13 @@ for lateness_s in [0.0, 0.04, 0.08, 0.12, 0.16, 0.2, 0.24]:
     result = run(load("camera_imu_lidar", {"lateness_s": lateness_s, "until_s": 15.0}), seed=1)
     rows += result.join_rows()
 budget = pd.DataFrame(rows).set_index("lateness_ms")[["wait_p99_ms", "age_p99_ms", "skew_p99_ms"]]
-axes = budget.plot(marker="o", figsize=(9, 3), ylabel="ms, 99 %", color=["#b98b00", "#868d97", "#d64045"])
+axes = budget.plot(
+    marker="o",
+    figsize=(9, 3),
+    xlabel="lateness, ms",
+    ylabel="99th percentile, ms",
+    color=["#b98b00", "#868d97", "#d64045"],
+)
 
 # %% [markdown]
 # ## 4. Which barrier?

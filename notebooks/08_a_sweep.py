@@ -97,16 +97,18 @@ found.groupby(["mode", "buffers"])[["duration_s", "persisted_mb"]].agg(["mean", 
 
 # %%
 look = {"kind": "scatter", "x": "buffers", "s": 18, "figsize": (5, 2.6)}
-found.query("mode == 'aligned'").plot(y="duration_s", color="#1f9aa0", title="aligned: s", **look)
-axes = found.query("mode == 'unaligned'").plot(y="persisted_mb", color="#dd7000", title="unaligned: MB", **look)
+aligned, unaligned = (found.query(f"mode == '{mode}'") for mode in ("aligned", "unaligned"))
+aligned.plot(y="duration_s", color="#1f9aa0", title="aligned", ylabel="duration, s", **look)
+axes = unaligned.plot(y="persisted_mb", color="#dd7000", title="unaligned", ylabel="persisted, MB", **look)
 
 # %% [markdown]
-# The longest waits on the barrier's way, by operator and buffers:
+# The longest waits on the barrier's way, aligned: the mean start delay in ms, by operator and buffers.
 
 # %%
 settings = read(out)["runs"][["run_id", "mode", "channel.default.floating_buffers"]]
 tasks = tables["tasks"].query("steady").merge(settings).query("mode == 'aligned'")
-tasks.groupby(["operator", "channel.default.floating_buffers"])["start_delay_ms"].mean().unstack()
+delays = tasks.groupby(["operator", "channel.default.floating_buffers"])["start_delay_ms"].mean().unstack()
+delays.loc[["source", "fast", "slow", "sink"]]
 
 # %%
 folder.cleanup()

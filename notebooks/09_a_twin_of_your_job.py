@@ -16,7 +16,7 @@
 #
 # A job runs on a cluster, and somebody wants to know what its checkpoints would be under other settings. A *twin* is
 # its scenario, and a profile of what the cluster itself costs: late threads, hops, acknowledgements. The profile is
-# fitted to a few checkpoints that were measured, and has no word on the job.
+# fitted to a few checkpoints that were measured, and says nothing of the job.
 #
 # `barrierlab import flink URL` writes the scenario of a job from Flink's REST server. Here the job is one whose
 # statistics are shipped: a chain on a cluster of Flink 2.3, saturated.
@@ -85,7 +85,8 @@ columns = ["mode", "", "operator", "statistic", "low", "predicted", "high", "mea
 twin = pd.DataFrame(rows, columns=columns)
 whole = twin[twin["operator"] == ""].set_index(["mode", "", "statistic"]).drop(columns="operator")
 whole["ratio"] = whole["predicted"] / whole["measured"].where(whole["measured"] > 0)
-whole.drop("processed, B", level=2).style.format(precision=1, thousands=",").format("{:.2f}", subset="ratio")
+whole = whole.drop("processed, B", level=2).style.format(precision=1, thousands=",")
+whole.format("{:.2f}", subset="ratio", na_rep="–")
 
 # %% [markdown]
 # By operator, each dot one statistic in ms: start delays and alignments.
@@ -95,7 +96,7 @@ times = twin[twin["statistic"].str.endswith("ms") & (twin["measured"] > 0)]
 axes = None
 for colour, (mode, group) in zip(["#3b82c4", "#3f9d63", "#e08a1e"], times.groupby("mode"), strict=True):
     look = {"kind": "scatter", "loglog": True, "color": colour, "label": mode, "figsize": (5, 4.2), "alpha": 0.8}
-    axes = group.plot(x="measured", y="predicted", ax=axes, **look)
+    axes = group.plot(x="measured", y="predicted", ax=axes, xlabel="measured, ms", ylabel="predicted, ms", **look)
 line = axes.axline((10, 10), (1000, 1000), color="#868d97", linewidth=1)
 
 # %% [markdown]
@@ -117,13 +118,16 @@ lost = pd.DataFrame(
     }
 )
 advice = advise(pieces, mtbf_s=3600.0, own_s=3.0)
-axes = lost.plot(loglog=True, marker=".", figsize=(8, 3.4), xlabel="interval, s", ylabel="time lost, %")
-band = axes.axvspan(*advice.band_s, color="#8c8c8c", alpha=0.25)
+look = {"loglog": True, "marker": ".", "figsize": (8, 3.4), "color": ["#3b82c4", "#e08a1e", "#3f9d63"]}
+axes = lost.plot(xlabel="interval, s", ylabel="time lost, %", **look)
+band = axes.axvspan(*advice.band_s, color="#8c8c8c", alpha=0.25, label="within 1 % of the least cost, at 1 h")
+legend = axes.legend()
 advice.sentence
 
 # %%
 choices = [(choice.name, choice.interval_s, 100 * (1 - choice.utilisation), choice.lag_s) for choice in advice.choices]
-pd.DataFrame(choices, columns=["interval", "s", "time lost, %", "lag at most, s"]).set_index("interval")
+table = pd.DataFrame(choices, columns=["interval", "s", "time lost, %", "lag at most, s"]).set_index("interval")
+table.style.format(precision=2, na_rep="–")
 
 # %% [markdown]
 # `barrierlab advise` holds this closed form against runs, and chooses mode, timeout and tolerable failures as well.

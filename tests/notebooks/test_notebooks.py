@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from barrierlab.model.spec.history import MOVES
 from docs.generated import MODULES, public
 from tests import breadth
 
@@ -123,6 +124,18 @@ def test_each_leads_on_to_the_next() -> None:
         assert [link for link in links if not (source.parent / link).is_file()] == []
 
 
+def test_the_verbs_of_the_journal_are_those_that_there_are() -> None:
+    """A reader would look for `hold` and `>release` in a journal that says `buffer` and `>drain`."""
+    (row,) = re.findall(
+        r"^\| buffer, drain \|.*\| ([^|]+) \|$", (ROOT / "GLOSSARY.md").read_text("utf-8"), re.MULTILINE
+    )
+    unsaid = set(row.split(", "))
+    for source in SOURCES:
+        marked = set(re.findall(r"`(>?\w+)`", source.read_text(encoding="utf-8")))
+        assert {word for word in marked if word[0] == ">"} <= MOVES.keys(), source.stem
+        assert not marked & unsaid, source.stem
+
+
 @pytest.mark.parametrize(
     ("code", "finding"),
     [
@@ -188,6 +201,7 @@ def test_a_notebook_runs_and_shows_what_it_says(source: Path, tmp_path: Path, mo
     text = html.unescape(re.sub(r"<[^>]+>", " ", "\n".join(shown_text)))
     assert [each for each in wanted.texts if each not in text] == []
     assert ("broken" in text) == wanted.is_broken
+    assert re.findall(r">[^<]*\.\.\.</td>|>nan</td>|>NaN</td>", "\n".join(shown_text)) == [], "cut off, or no number"
     assert list(work.iterdir()) == []
     used_s = (after.children_user - before.children_user) + (after.children_system - before.children_system)
     assert 0 < used_s < MOST_S, used_s
