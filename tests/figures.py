@@ -52,7 +52,11 @@ EXCERPTS: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
         "demo",
         lambda lines: [
             *(line for line in lines[:1] if line),
-            *(line for line in lines if line.startswith(("  In part “skewed join”", "  What changes it most"))),
+            *(
+                line
+                for line in lines
+                if line.startswith(("  In part “skewed join”", "  What changes the duration most"))
+            ),
             *(line for line in lines if "measured on a real Flink cluster" in line),
             *lines[-1:],
         ],

@@ -145,7 +145,10 @@ def job(
         tip = f"<title>{escape(f'{edge.sender} to {edge.receiver}: {edge.exchange}')}</title>"
         parts.append(f'<path d="M{line}" class="edge" marker-end="url(#{name}-head)">{tip}</path>')
     for node in nodes:
-        lines = (labels or {}).get(node.name) or (f"busy {node.busy:.0%}", f"backpr. {node.backpressured:.0%}")
+        lines = (labels or {}).get(node.name) or (
+            f"busy {100 * node.busy:.0f} %",
+            f"backpr. {100 * node.backpressured:.0f} %",
+        )
         parts += _box(node, *boxes[node.name], tall, lines, node.name == bottleneck)
     return _svg(width, height, parts, run)
 

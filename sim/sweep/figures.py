@@ -369,7 +369,7 @@ def what_came_out(
                         gid = f"o{len(points)}-{panel}"
                         patch.set_gid(gid)
                         share = max(cell["outcomes"][key], 0) / max(cell["wanted"], 1)
-                        points[gid] = RunMark(run, f"{cell_name(cell)}: {share:.1%} {outcomes[key]}; run {run}")
+                        points[gid] = RunMark(run, f"{cell_name(cell)}: {100 * share:.1f} % {outcomes[key]}; run {run}")
                 left = [a + b for a, b in zip(left, shares, strict=True)]
             for place, cell in zip(places, cells, strict=True):
                 interval = cell["intervals"]["complete_share"]

@@ -29,7 +29,7 @@ TOLERANCE = 0.10  # under saturation, for durations and what goes with them; alw
 WINDOW_MS = (50.0, 200.0)  # below saturation, for the duration of a checkpoint that aligns
 MOST_UNALIGNED_MS = 100.0  # under saturation, for the duration of one that does not
 
-WITHIN = f"± {TOLERANCE:.0%}"
+WITHIN = f"± {100 * TOLERANCE:.0f} %"
 TARGETS = (
     f"Aligned, saturated: the duration, the start delays and the merge's alignment {WITHIN}.",
     f"Unaligned, saturated: a duration below {MOST_UNALIGNED_MS:g} ms.",

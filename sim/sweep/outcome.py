@@ -78,7 +78,7 @@ def steadiness(runs: ResultRow) -> str:
     counted = (
         (
             runs["not_stationary"],
-            "not stationary (MSER-5 and drift): durations there are of the length of the run, too",
+            "not stationary (MSER-5 and drift), so that a longer run would have other durations",
         ),
         (runs["too_short"], f"too short to judge (fewer than {LEAST} checkpoints after the warm-up)"),
         (runs["overloaded"], "overloaded"),

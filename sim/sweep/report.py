@@ -40,17 +40,17 @@ DICTIONARY: Section = ("dictionary", "Data dictionary")
 SECTIONS = (*FIRST, *FOUND, *LAST, DICTIONARY)
 """The sections that every report on jobs has; those of `DRAWN` stand there if a checkpoint completed."""
 MEANING = {
-    "CUT": "what a sender had sent before its cut, its receiver had taken before its own",
+    "CUT": "what a sender had sent before its cut, its receiver had taken before its own, or it is recorded",
     "FIFO": "messages of a channel take effect in channel order",
     "ONCE": "a task takes one snapshot a checkpoint",
-    "FWD": "a barrier leaves between what pre-barrier and what post-barrier input caused",
-    "NOLOSS": "every record taken from a channel is processed exactly once",
-    "WM": "a watermark takes effect after all records before it, and never goes back",
+    "FWD": "a barrier leaves between what came of input ahead of it and what came of input behind it",
+    "NOLOSS": "every event taken from a channel is processed exactly once",
+    "WM": "a watermark takes effect after all events before it, and never goes back",
     "ID": "checkpoint ids strictly increase at every task",
-    "LIVE": "every started checkpoint ends everywhere, and nothing stays blocked",
+    "LIVE": "every checkpoint that is begun ends everywhere, and nothing stays blocked",
     "BOUND": "no buffer grows beyond its limit",
     "RAISED": "no machine of the system under test raises",
-    "REC": "after a restore every source record has its effect exactly once, on states and outside",
+    "REC": "after a restore every event of a source has its effect as often as its sink promises, inside and outside",
 }
 MOST_VIOLATIONS = 50
 
@@ -371,7 +371,7 @@ def _measured_figure(cells: Sequence[ResultRow], index: RunIndex) -> PageFigure 
 
 def _piece(label: str, row: ResultRow) -> tuple[str, ...]:
     total = row["end_to_end_ms"]
-    shares = [f"{row[p] / total:.0%}" if total else "–" for p in list(PIECES)[:2]]
+    shares = [f"{100 * (row[p] / total):.0f} %" if total else "–" for p in list(PIECES)[:2]]
     return label, str(row["n"]), _n(total), *(_n(row[p]) for p in PIECES), *shares
 
 
@@ -394,7 +394,7 @@ def _completion(rows: Iterable[ResultRow], index: RunIndex) -> PageTable:
 
 
 def _completed(row: ResultRow) -> tuple[str, ...]:
-    share = "–" if row["share"] is None else f"{row['share']:.0%}"
+    share = "–" if row["share"] is None else f"{100 * row['share']:.0f} %"
     ways = ", ".join(f"{way} ({count} of {row['runs']} runs)" for way, count in row["progress"].items())
     counts = (str(row[name]) for name in ("completed", "triggered", "failed", "failures"))
     return f"{row['scenario']}: {words_of(row['parameters'])}", share, *counts, ways or "goes on"

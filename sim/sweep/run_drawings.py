@@ -90,7 +90,10 @@ def job_of(section: Section, result: Result, run_id: str, words: str) -> Drawn:
         for edge in topology.edges
     ]
     bottleneck = drawings.bottleneck_of(nodes)
-    rows = [(run_id, (node.name, node.parallelism, f"{node.busy:.1%}", f"{node.backpressured:.1%}")) for node in nodes]
+    rows = [
+        (run_id, (node.name, node.parallelism, f"{100 * node.busy:.1f} %", f"{100 * node.backpressured:.1f} %"))
+        for node in nodes
+    ]
     head = ["operator", "subtasks", "busy", "back-pressured"]
     table = PageTable.of("Shares of its time that the fullest subtask of each operator spent so", head, rows)
     draw = partial(drawings.job, nodes, edges, bottleneck=bottleneck, run=run_id)

@@ -84,14 +84,14 @@ def _share(part: str, rows: Sequence[ResultRow]) -> str:
     start, alignment = mean["start_delay_ms"] / total, mean["alignment_ms"] / total
     return (
         f"In part “{part}” a checkpoint takes {_ms(total)} on average ({mean['n']} checkpoints). On the critical "
-        f"path of its barrier {start:.0%} of that is start delay (of tasks until their first barrier comes), "
-        f"{alignment:.0%} alignment (until their last is in) "
+        f"path of its barrier {100 * start:.0f} % of that is start delay (of tasks until their first barrier comes), "
+        f"{100 * alignment:.0f} % alignment (until their last is in) "
         f"and {_rest(1.0 - start - alignment)} snapshots, their storage and acknowledgements."
     )
 
 
 def _rest(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.005 else "next to nothing"
+    return f"{100 * share:.0f} %" if share >= 0.005 else "next to nothing"
 
 
 def _strongest(effects: Iterable[ResultRow]) -> str:
@@ -100,23 +100,26 @@ def _strongest(effects: Iterable[ResultRow]) -> str:
         return ""
     effect, row = max(found, key=lambda pair: abs(pair[1]["end_to_end_ms"]["at"]))
     change = row["adjusted_ms"]
+    among = "only difference" if len(found) == 1 else f"largest of {len(found)} differences"
     step = f"{effect['axis']} from {row['from']} to {row['value']}"
     if change["low"] is None:
         return (
-            f"The largest of {len(found)} differences is that of {step}: {change['at']:+.1f} ms; {change['n']} seeds "
+            f"The {among} is that of {step}: {change['at']:+.1f} ms; {change['n']} seeds "
             f"are too few for an interval ({LEAST_RUNS} are needed), so it may be chance."
         )
     if change["low"] <= 0.0 <= change["high"]:
         return (
-            f"Nothing changes it more than chance does: the largest of {len(found)} differences, {step}, is "
+            f"Nothing changes the duration more than chance does: the {among}, {step}, is "
             f"{change['at']:+.1f} ms{_interval(change, len(found))}."
         )
     pieces = {"start delay": row["start_delay_ms"]["at"], "alignment": row["alignment_ms"]["at"]}
     most = max(pieces, key=lambda piece: abs(pieces[piece]))
     verb = "lengthens" if change["at"] > 0 else "shortens"
+    low, high = sorted(abs(change[end]) for end in ("low", "high"))
+    size = {"low": low, "high": high}
     return (
-        f"What changes it most is {effect['axis']}: from {row['from']} to {row['value']} {verb} it by "
-        f"{_ms(abs(change['at']))}{_interval(change, len(found))}, {_ms(abs(pieces[most]))} of it {most}, other things "
+        f"What changes the duration most is {effect['axis']}: from {row['from']} to {row['value']} {verb} it by "
+        f"{_ms(abs(change['at']))}{_interval(size, len(found))}, {_ms(abs(pieces[most]))} of it {most}, other things "
         "equal."
     )
 
@@ -127,7 +130,7 @@ def _trust(cells: Sequence[ResultRow]) -> str:
         return ""
     off = [abs(c["ratio"] - 1.0) for c in judged if c["saturated"] and c["target"] == WITHIN and c["ratio"] is not None]
     jobs = len({cell["job"] for cell in judged})
-    typical = f"; under saturation the typical deviation is {median(off):.1%}" if off else ""
+    typical = f"; under saturation the typical deviation is {100 * median(off):.1f} %" if off else ""
     return (
         f"Of {len(judged)} statistics of {jobs} runs measured on a real Flink cluster, "
         f"{sum(cell['good'] for cell in judged)} are predicted within their target{typical}."

@@ -44,15 +44,15 @@ class Shows(NamedTuple):
 
 SHOWS = {
     "01_first_cut": Shows(
-        6, ["'holds'", ">drain", "buffer", "start delay of slow", "± 10%", "join", "throughput_per_s"]
+        6, ["'holds'", ">drain", "buffer", "start delay of slow", "± 10 %", "join", "throughput_per_s"]
     ),
     "02_the_orphan_message": Shows(2, ["leaves behind the records", "CUT", "REC", "orphan", "1237", "1297"], 1, True),
-    "03_aligned_unaligned_and_the_timeout": Shows(4, ["aligned_with_timeout", "± 10%", "< 100 ms", "1.6"], 1),
+    "03_aligned_unaligned_and_the_timeout": Shows(4, ["aligned_with_timeout", "± 10 %", "< 100 ms", "1.6"], 1),
     "04_crash_and_recovery": Shows(2, ["'holds'", "crash count #2", "694", "counted twice in the state"]),
     "05_your_aligner": Shows(1, ["CUT", "aborts (rule 10)", "427", "holds"], is_broken=True),
     "06_the_gallery_of_defects": Shows(5, ["SEATUNNEL-11559", "RisingWave", "caught"], 1, True),
     "07_joins": Shows(2, ["sequence", "timestamp", "latest", "{'holds'}"]),
-    "08_a_sweep": Shows(2, ["persisted_mb", "What changes it most is", "start delay", "slow"]),
+    "08_a_sweep": Shows(2, ["persisted_mb", "What changes the duration most is", "start delay", "slow"]),
     "09_a_twin_of_your_job": Shows(3, ["not seen", "fitted on", "Take a checkpoint every", "Daly", "flush_lateness"]),
 }
 

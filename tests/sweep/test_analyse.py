@@ -210,8 +210,8 @@ def test_the_report_says_what_the_analysis_says(analysis, page):
         assert sentence in plain.replace("&#39;", "'")
     for words in ("ZeroDivisionError: thirteen", "barrierlab sweep two_ways.toml --out", "What does a rate change?"):
         assert words in plain
-    assert "50% of that is start delay" in answer(analysis)[0]
-    assert "25% alignment" in answer(analysis)[0]
+    assert "50 % of that is start delay" in answer(analysis)[0]
+    assert "25 % alignment" in answer(analysis)[0]
 
 
 @pytest.mark.slow

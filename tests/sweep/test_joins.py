@@ -200,7 +200,7 @@ def test_what_loses_outputs_is_not_recommended() -> None:
     runs = [run_of(1, "sequence", None, 1, share=0.5), run_of(2, "latest", None, 9), run_of(3, "timestamp", 0, 4)]
     (sentence,) = answer(cells(*runs))
     assert sentence.startswith("all: timestamp with a lateness of 0 ms")
-    assert sentence.endswith("not sequence: fewer than 99% of the outputs come out complete")
+    assert sentence.endswith("not sequence: fewer than 99 % of the outputs come out complete")
     (exact,) = answer(cells(run_of(1, "sequence", None, 1), run_of(2, "latest", None, 9)))
     assert exact.startswith("all: sequence joins them exactly: 99 % wait at most 50 ms for a skew of at most 1 ms")
 

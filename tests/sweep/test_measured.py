@@ -164,12 +164,12 @@ CHAIN = ("end to end", "persisted", "processed", "start delay of fast", "start d
 UNION = ("end to end", "persisted", "processed", "start delay of merge", "alignment of merge")
 # run, its statistics, the target of each
 TARGET = {
-    "R_chain_sat_4ms_aligned": (CHAIN, ("± 10%", "–", "–", "± 10%", "± 10%", "–")),
-    "R_union_slowmerge_sat_aligned": (UNION, ("± 10%", "–", "–", "± 10%", "± 10%")),
+    "R_chain_sat_4ms_aligned": (CHAIN, ("± 10 %", "–", "–", "± 10 %", "± 10 %", "–")),
+    "R_union_slowmerge_sat_aligned": (UNION, ("± 10 %", "–", "–", "± 10 %", "± 10 %")),
     "R_chain_rho050_aligned": (CHAIN, ("50–200 ms", "–", "–", "–", "–", "–")),
-    "R_chain_sat_4ms_unaligned": (CHAIN, ("< 100 ms", "± 10%", "–", "–", "–", "–")),
-    "R_chain_rho050_unaligned": (CHAIN, ("–", "± 10%", "–", "–", "–", "–")),
-    "R_chain_sat_4ms_timeout": (CHAIN, ("± 10%", "± 10%", "–", "–", "–", "–")),
+    "R_chain_sat_4ms_unaligned": (CHAIN, ("< 100 ms", "± 10 %", "–", "–", "–", "–")),
+    "R_chain_rho050_unaligned": (CHAIN, ("–", "± 10 %", "–", "–", "–", "–")),
+    "R_chain_sat_4ms_timeout": (CHAIN, ("± 10 %", "± 10 %", "–", "–", "–", "–")),
     "R_chain_rho050_timeout": (CHAIN, ("50–200 ms", "0", "–", "–", "–", "–")),
 }
 

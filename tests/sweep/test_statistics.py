@@ -77,18 +77,26 @@ def test_an_effect_that_is_none_is_not_told_as_one() -> None:
     """The strongest lever would be a difference whose interval holds 0."""
     (none,) = answer(analysis((0.4, 2.9)))
     assert none == (
-        "Nothing changes it more than chance does: the largest of 1 differences, rate from 0 to 1, is +0.4 ms "
+        "Nothing changes the duration more than chance does: the only difference, rate from 0 to 1, is +0.4 ms "
         "(95 % interval -3 to 4 ms)."
     )
     (one,) = answer(analysis((40.0, 10.0)))
-    assert one.startswith("What changes it most is rate: from 0 to 1 lengthens it by 40 ms (95 % interval 28 to 52 ms)")
+    assert one.startswith(
+        "What changes the duration most is rate: from 0 to 1 lengthens it by 40 ms (95 % interval 28 to 52 ms)"
+    )
+
+
+def test_what_shortens_a_checkpoint_does_so_by_as_much_as_its_interval_says() -> None:
+    """A reader would see a checkpoint that is 40 ms shorter, with an interval from -52 to -28 ms."""
+    (one,) = answer(analysis((-40.0, 10.0)))
+    assert "shortens it by 40 ms (95 % interval 28 to 52 ms)" in one
 
 
 def test_the_strongest_of_many_has_a_wider_interval() -> None:
     """Of twenty differences that are chance, one would be reported as an effect."""
     alone, of_many = answer(analysis((10.0, 7.0)))[0], answer(analysis((10.0, 7.0), *[(1.0, 7.0)] * 19))[0]
-    assert alone.startswith("What changes it most")
-    assert of_many.startswith("Nothing changes it more than chance does: the largest of 20 differences")
+    assert alone.startswith("What changes the duration most")
+    assert of_many.startswith("Nothing changes the duration more than chance does: the largest of 20 differences")
     assert "adjusted for 20 differences" in of_many
 
 
@@ -99,7 +107,7 @@ def test_too_few_seeds_leave_chance_open() -> None:
         found["effects"][0]["differences"][0][key] = t_interval(2, 10.0, 7.0)
     assert answer(found) == [
         (
-            "The largest of 1 differences is that of rate from 0 to 1: +10.0 ms; 2 seeds are too few for an interval "
+            "The only difference is that of rate from 0 to 1: +10.0 ms; 2 seeds are too few for an interval "
             "(5 are needed), so it may be chance."
         )
     ]
@@ -110,7 +118,7 @@ def test_an_answer_says_of_what_state_it_is() -> None:
     rows = [{"steady_state": "not stationary", "piles_up_share": 0.2}, {"steady_state": "too short to judge"}] * 2
     found = analysis((40.0, 10.0)) | {"runs": {**outcome(rows, 4), "failures": 0, "duplicates": 0}}
     assert answer(found)[0] == (
-        "Of 4 runs 2 are not stationary (MSER-5 and drift): durations there are of the length of the run, too; "
+        "Of 4 runs 2 are not stationary (MSER-5 and drift), so that a longer run would have other durations; "
         "2 are too short to judge (fewer than 20 checkpoints after the warm-up); 2 are overloaded."
     )
 

@@ -160,7 +160,7 @@ def _advice(found: list[ResultRow]) -> str:
     if latest is not None:
         parts.append(f"latest if waiting is worse than skew: {_cost(latest)}")
     if useless:
-        parts.append(f"not {', '.join(useless)}: fewer than {ENOUGH:.0%} of the outputs come out complete")
+        parts.append(f"not {', '.join(useless)}: fewer than {100 * ENOUGH:.0f} % of the outputs come out complete")
     return "; ".join(parts)
 
 
