@@ -90,6 +90,13 @@ def divided(
     return asked, others
 
 
+def left_out(scopes: Iterable[Scope], capabilities: Capabilities) -> tuple[str, ...]:
+    """The capabilities for want of which scopes that are asked are asked less: those of gates beside a table."""
+    if not any(isinstance(scope, GateScope) for scope in scopes):
+        return ()
+    return tuple(name for name in ("aborts", "ends", "timeout", "limits") if not getattr(capabilities, name))
+
+
 def is_small(bounds: Bounds) -> bool:
     """Return whether all orders of all moves can be explored: at most some 650,000 states, in seconds."""
     tasks, is_one = len(bounds.graph().tasks), bounds.events <= 1 and bounds.checkpoints <= 1

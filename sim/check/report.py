@@ -42,6 +42,7 @@ def as_json(outcomes: Sequence[Outcome], chosen: CheckPlan) -> dict[str, Any]:
                 {"name": each.name, "protocol": each.protocol, "capability": each.capability}
                 for each in chosen.not_asked
             ],
+            "left_out": list(chosen.left_out),
             "rules_not_asked": {} if chosen.judge == "table" else BEYOND_DATAFLOWS,
         }
     return {
@@ -132,7 +133,7 @@ def summary(outcomes: Sequence[Outcome], chosen: CheckPlan) -> str:
         text = f"verdict: {verdict} for {scopes} of {total} scopes ({text})"
     else:
         text = f"verdict: {verdict} ({scopes} of {total} scopes, {text})"
-    if chosen.not_asked:
+    if chosen.undeclared:
         rules = RULES | DIFFERENCES | EXTENT
         text += f"; not asked: {', '.join(f'{name} ({rules[name]})' for name in chosen.undeclared)}"
     if chosen.drains_first:
@@ -206,6 +207,7 @@ def markdown(outcomes: Sequence[Outcome], chosen: CheckPlan) -> str:
         lines += ["", line]
     for name in chosen.undeclared:
         names = [each.name for each in chosen.not_asked if each.capability == name]
+        names += ["what needs it of each gate"] if name in chosen.left_out else []
         lines += ["", f"Not asked, {'for want of' if name in RULES else 'because of'} {name}: {'; '.join(names)}"]
     for place, violation in enumerate(violations_of(outcomes)):
         lines += ["", f"**{violation.invariant}**: {violation.reason} ({violation.scope}; {violation.steps} steps)"]

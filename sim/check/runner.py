@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from barrierlab.model.checkpoint.asked import JUDGES, NotAsked, divided
+from barrierlab.model.checkpoint.asked import JUDGES, NotAsked, divided, left_out
 from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES
 from barrierlab.model.checkpoint.check import Outcome, Scope, ScopeViolation, WorldScope
 from barrierlab.model.checkpoint.components import SOUND, Components
@@ -34,6 +34,7 @@ from barrierlab.model.explore.checker import STATM, UNDECIDED, Exploration, NonD
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
+from barrierlab.sim.check.contained import contained
 from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
 from barrierlab.sim.check.program import ProgramAligner, ProgramError, aligner_of, end_programs, faults_reported
 from barrierlab.sim.check.sources import VerdictKey, external_modules, is_external, key_of
@@ -75,6 +76,8 @@ class CheckPlan:
         One of `model.checkpoint.asked.JUDGES`; empty where no external aligner is judged.
     not_asked : tuple of NotAsked
         The scopes that need what the class does not declare.
+    left_out : tuple of str
+        The capabilities for want of which scopes that are asked are asked less.
     drains_first : bool
         Whether the class declares that its loop releases what may go before it reads on.
     scope : str
@@ -89,6 +92,7 @@ class CheckPlan:
     folder: str = ""
     judge: str = ""
     not_asked: tuple[NotAsked, ...] = ()
+    left_out: tuple[str, ...] = ()
     drains_first: bool = False
     scope: str = ""
     limit_s: float = 0.0
@@ -100,8 +104,9 @@ class CheckPlan:
 
     @property
     def undeclared(self) -> tuple[str, ...]:
-        """The capabilities for want of which a scope is not asked; differences that it does not permit; its size."""
-        found = {each.capability for each in self.not_asked}
+        """The capabilities for want of which a scope is not asked, or less of it; differences that it does not permit;
+        its size."""
+        found = {each.capability for each in self.not_asked}.union(self.left_out)
         return tuple(name for name in (*RULES, *DIFFERENCES, *EXTENT) if name in found)
 
 
@@ -121,6 +126,7 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
     folder = str(Path.cwd())
     scopes = [each for each in SCOPES[group]() if not names or each.name in names]
     not_asked: tuple[NotAsked, ...] = ()
+    less: tuple[str, ...] = ()
     first = False
     if judge and not implementation:
         raise CheckError(
@@ -145,7 +151,7 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
         judge = judge or JUDGES[0]
         its = [each for each in scopes if each.protocol in asked and external.takes_part(each)]
         scopes, others = divided(its, capabilities, judge, external.reducible)
-        not_asked = tuple(others)
+        not_asked, less = tuple(others), left_out(scopes, capabilities)
         if its and not scopes:
             lacks = ", ".join(dict.fromkeys(each.capability for each in others))
             kinds = ", ".join(kind.__name__ for kind in external.of_role.values())
@@ -156,20 +162,21 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
         raise CheckError(
             f"--scope {scope!r} has nothing of {', '.join(asked)}; leave --protocol out to check all of it"
         )
-    return CheckPlan(group, found, implementation, folder, judge, not_asked, first, scope, limit_s)
+    return CheckPlan(group, found, implementation, folder, judge, not_asked, less, first, scope, limit_s)
 
 
 def _kinds(implementation: str, folder: str, limit_s: float) -> tuple[type, ...]:
     """Return the classes that are checked: those that are imported, or a program seen as one."""
     if not limit_s:
-        return tuple(load(each, folder) for each in implementation.split(","))
+        with contained():
+            return tuple(load(each, folder) for each in implementation.split(","))
     with faults_reported():
         return (aligner_of(implementation, folder, limit_s),)
 
 
 def _looked_at(external: External, protocol: str) -> Components:
     """Return the components with external ones among them, or say in a line why they cannot stand in."""
-    with faults_reported():
+    with faults_reported(), contained():
         parts = external.parts(protocol)
         if external.aligner is not None and issubclass(external.aligner, ProgramAligner):
             external.aligner.program.take_again()
@@ -466,7 +473,7 @@ def check_one(
         return Outcome(name, scope.protocol, UNDECIDED, "the budget was used up before it began", 0, 0, 0.0)
     begun = time.monotonic()
     try:
-        with faults_reported(), collector_paused() if _makes_no_cycles(chosen) else nullcontext():
+        with faults_reported(), collector_paused() if _makes_no_cycles(chosen) else contained():
             components = _components(chosen, scope.protocol)
             if elsewhere is not None and isinstance(scope, WorldScope):
                 explores = partial(elsewhere, partial(_components, chosen, scope.protocol))
@@ -494,7 +501,7 @@ def states_of(chosen: CheckPlan, violation: ScopeViolation, entries: Sequence[En
     if not isinstance(scope, WorldScope) or chosen.is_program:
         return None
     try:
-        with faults_reported():
+        with faults_reported(), contained():
             world = World(scope.bounds, _components(chosen, scope.protocol))
             return state_graph(world, entries, reason=f"{violation.invariant}: {violation.reason}")
     except (ExternalError, NonDeterministicError):

@@ -107,12 +107,20 @@ def key_of(implementation: str = "", folder: str = "") -> VerdictKey:
 def external_modules() -> set[str]:
     """Return the names of the modules of this process whose code is neither ours nor installed."""
     files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
-    return {name for name, path in files if path and _is_external_at(os.path.abspath(path))}
+    return {name for name, path in files if path and is_external_at(os.path.abspath(path))}
 
 
 @functools.cache  # asked of every module after every scope: resolving their links took a tenth of a second each time
-def _is_external_at(path: str) -> bool:
+def is_external_at(path: str) -> bool:
+    """Return whether the file at a path is external (`is_external`)."""
     return is_external(Path(path).resolve())
+
+
+@functools.cache
+def is_ours_at(path: str) -> bool:
+    """Return whether the file at a path is one of barrierlab's."""
+    resolved = Path(path).resolve()
+    return any(resolved.is_relative_to(root) for root in _OURS)
 
 
 def is_external(path: Path) -> bool:

@@ -561,6 +561,12 @@ def test_a_table_is_compared_within_what_is_declared(lacks: str) -> None:
     assert {each.name for each in GATES if each.protocol == "aligned" and not each.slow} <= set(found)
 
 
+class NoAborts(PhasedAligner):
+    """Is never told to abort."""
+
+    capabilities = Capabilities(aborts=False)
+
+
 class Roomy(PhasedAligner):
     """Knows no limit."""
 

@@ -195,6 +195,15 @@ def test_strict_takes_a_verdict_without_aborts_and_ends_for_undecided(mine: Path
     assert check("--impl", "of_mine:Forgetful", "--scope", TWO_EVENTS, "--strict")[0] == 1
 
 
+def test_what_is_left_out_of_a_gate_is_said(check: Command) -> None:
+    """A verdict over gates at which nothing is aborted would look like one over all that can happen there."""
+    gate = ("--impl", "tests.model.test_asked:NoAborts", "--judge", "table", "--scope", "aligned table: three inputs")
+    status, out, _ = check(*gate)
+    assert (status, "not asked: aborts (rule 10)" in out) == (0, True)
+    assert check(*gate, "--strict")[0] == 3
+    assert json.loads(check(*gate, "--json")[1])["left_out"] == ["aborts"]
+
+
 def test_what_a_verdict_says_nothing_of_is_said_in_every_form(mine: Path, check: Command) -> None:
     """A check would hold in which no watermark came, and no deadline could pass, as one in which both did."""
     chain = ("--scope", "aligned: a->s; events 1, checkpoints 1; timeout")

@@ -1,0 +1,74 @@
+"""The code of an external class, kept from what it may not do to the process that checks it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from types import FrameType
+
+from barrierlab.model.errors import InputError
+from barrierlab.sim.check.sources import is_external_at, is_ours_at
+
+LOOK_S = 10.0
+"""So often it is looked whether a call is still the one of last time: a thousand times what one takes."""
+
+
+class NeverReturnsError(InputError):
+    """A call of an external class does not come back: one line with which."""
+
+
+class _Looked(BaseException):
+    """Not an Exception, which what explores would take for one of the class, and go on to the next call like it."""
+
+
+@contextmanager
+def contained(look_s: float = LOOK_S) -> Iterator[None]:
+    """Write to stderr what external code prints, and end a call of it that does not come back.
+
+    Where alarms are not ours to set, as in another thread or below the alarm of a test runner, no call is ended.
+
+    Raises
+    ------
+    NeverReturnsError
+        After two looks at most.
+    """
+    last: list[FrameType | None] = [None]
+
+    def look(_: int, frame: FrameType | None) -> None:
+        call, at = _call_of(frame)
+        if call is not None and at is not None and call is last[0]:
+            place = f"{Path(at.f_code.co_filename).name}, line {at.f_lineno}"
+            raise _Looked(f"{call.f_code.co_qualname} has not come back for {look_s:g} s (it is in {place})")
+        last[0] = call
+
+    is_ours = threading.current_thread() is threading.main_thread() and signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    with redirect_stdout(sys.stderr):
+        if not is_ours:
+            yield
+            return
+        before = signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, look_s, look_s)
+        try:
+            yield
+        except _Looked as found:
+            raise NeverReturnsError(f"{found}; allowed: a call that ends") from None
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+def _call_of(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
+    """Return the call of external code that ours waits for, and where in external code that is; None outside one."""
+    at = call = waited_for = None
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if is_ours_at(path):
+            waited_for = call
+        elif not path.startswith("<") and is_external_at(path):
+            at, call = at or frame, frame
+        frame = frame.f_back
+    return waited_for, at

@@ -1,0 +1,83 @@
+"""The effects of external code on the process that checks it: none but a line on stderr."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from barrierlab.model.checkpoint.external import parts_of
+from barrierlab.sim.check.contained import NeverReturnsError, contained
+from docs.aligner.aligner import PhasedAligner
+from tests.sim.support import barrierlab
+
+
+class Prints(PhasedAligner):
+    """Says on stdout what it gets."""
+
+    def offer(self, input_id: int, message: Any, now_ns: int) -> bool:
+        print("got", message)
+        return super().offer(input_id, message, now_ns)
+
+
+class NeverReturns(PhasedAligner):
+    """Waits for the second barrier in a loop."""
+
+    def _on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> None:
+        while True:
+            self.port.block(input_id, barrier.checkpoint_id)
+
+
+@pytest.fixture
+def unwatched() -> Iterator[None]:
+    """Set the alarm of the test runner aside, below which no call is ended."""
+    outer = signal.setitimer(signal.ITIMER_REAL, 0)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, *outer)
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_call_that_never_returns_is_ended() -> None:
+    """A pipeline would hang until somebody looks, whatever budget it has."""
+    told = r"PhasedAligner.offer has not come back for 0.05 s \(it is in test_contained.py, line \d+\); allowed: "
+    with pytest.raises(NeverReturnsError, match=told), contained(0.05):
+        parts_of(NeverReturns, "aligned")
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_check_may_take_longer_than_a_call() -> None:
+    """A class would be blamed for the time that exploring it takes."""
+    looks: list[int] = []
+    with contained(0.01):
+        look = signal.getsignal(signal.SIGALRM)
+        assert callable(look)
+
+        def counted(number: int, frame: Any) -> None:
+            looks.append(number)
+            look(number, frame)
+
+        signal.signal(signal.SIGALRM, counted)
+        while len(looks) < 5:
+            parts_of(PhasedAligner, "aligned")
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_an_alarm_of_another_is_left_alone() -> None:
+    """A test runner's own limit of time would be switched off."""
+    outer = signal.setitimer(signal.ITIMER_REAL, 1000.0)
+    try:
+        with contained(0.01):
+            assert 900 < signal.getitimer(signal.ITIMER_REAL)[0] <= 1000
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *outer)
+
+
+def test_what_a_class_prints_is_not_in_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """A reader of the JSON would find something else there."""
+    scope, kind = "aligned: a->s; events 1, checkpoints 1; no fault", f"{__name__}:{Prints.__name__}"
+    status, out, err = barrierlab(capsys, "check", "--impl", kind, "--scope", scope, "--json")
+    assert (status, json.loads(out)["verdict"]) == (0, "holds")
+    assert "got a1\n" in err
