@@ -86,12 +86,8 @@ def _share(part: str, rows: Sequence[ResultRow]) -> str:
         f"In part “{part}” a checkpoint takes {_ms(total)} on average ({mean['n']} checkpoints). On the critical "
         f"path of its barrier {100 * start:.0f} % of that is start delay (of tasks until their first barrier comes), "
         f"{100 * alignment:.0f} % alignment (until their last is in) "
-        f"and {_rest(1.0 - start - alignment)} snapshots, their storage and acknowledgements."
+        f"and {100 * max(0.0, 1.0 - start - alignment):.0f} % snapshots, their storage and acknowledgements."
     )
-
-
-def _rest(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.005 else "next to nothing"
 
 
 def _strongest(effects: Iterable[ResultRow]) -> str:
