@@ -217,7 +217,7 @@ def _commits(result: Result) -> tuple[tuple[float, ...], float]:
     begin_ns = result.scenario.warmup_s * 1e9
     opened: dict[tuple[str, Any], int] = {}
     for at_ns, verb, node, _, subject in result.entries:
-        if verb == ">emit":
+        if verb == ">emit" or (verb == "send" and kind_of(subject) == "Event"):  # of an aggregate: as it sends it
             event: Any = subject
             made.setdefault((event.source, event.sequence), at_ns)
         elif verb == "deliver" and kind_of(subject) == "Event":

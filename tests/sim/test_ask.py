@@ -103,6 +103,14 @@ def test_q14_a_commit_waits_for_half_a_period_and_a_checkpoint() -> None:
     assert at(q14, "most") <= at(q14, "open") + 100
 
 
+def test_q14_what_an_aggregate_makes_is_committed_too() -> None:
+    """Whoever aggregates before the sink would be told that no checkpoint completes."""
+    question = question_of("Q14")
+    options = {"numbers": {"wait": "commit_wait"}}
+    q14 = ANALYSES["mean"][0](bench(question, **{"operator.count.kind": "aggregate"}), options)
+    assert at(q14, "wait") == pytest.approx(3000 / 2 + 200, rel=0.02)
+
+
 @pytest.mark.slow
 def test_q1_what_is_slow_is_the_queue_and_a_longer_timeout_helps() -> None:
     """A user would be sent to his store while the barrier stands in a queue."""
