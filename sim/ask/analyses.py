@@ -459,7 +459,7 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     numbers["duration"] = _mean(bench, best, "duration", most=BATCH)
     curve = [first.interval_s * by for by in INTERVALS]
     rows: list[Cells] = [{"interval_s": at, "lost": 1 - utilisation_at(pieces, mtbf_s, at)} for at in curve]
-    notes = []
+    notes = [f"not given: {line}" for line in pieces.missing]
     try:
         points, _ = simulated(bench.loaded({}), pieces, mtbf_s, first.interval_s, BATCH, bench.check_time)
         for point in points:

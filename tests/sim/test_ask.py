@@ -393,8 +393,25 @@ def test_a_budget_ends_what_is_computed_beside_the_runs(monkeypatch: pytest.Monk
     own.check_time = check_time  # type: ignore[method-assign]
     answer = answered(question, own)
     assert answer.found.numbers["simulated"] == "not done"
-    assert answer.notes == ("not simulated: the budget was used up",)
+    taken, late = answer.notes
+    assert (taken[:40], late) == ("not given: [recovery] read_bytes_per_s =", "not simulated: the budget was used up")
     assert answer.change == "What would change it was not looked at: the budget was used up."
+
+
+def test_q9_says_what_its_cost_of_a_checkpoint_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job whose state is written beside its work would be said to stand still for as long as that takes."""
+    monkeypatch.setattr(sim_ask_analyses, "SEEDS", range(1, 2))
+    question = replace(question_of("Q9"), checkpoints=5)
+    own = bench(question, **{"checkpoint.sync_s": 0.0, "checkpoint.async_s": 1.5})
+
+    def no_time(*_: Any) -> None:
+        raise sim_ask_bench.OutOfTimeError
+
+    monkeypatch.setattr(sim_advise_simulated, "simulated", no_time)
+    found = ANALYSES["interval"][0](own, question.analysis)
+    assert at(found, "cost") == pytest.approx(1.5, rel=0.01)
+    assert found.notes[0].startswith("not given: [checkpoint] sync_s = ")
+    assert found.notes[0].endswith("the whole duration, 1.5 s, counts as its cost, which is the most it can be)")
 
 
 def test_a_budget_that_ends_early_leaves_what_would_change_it_open() -> None:
