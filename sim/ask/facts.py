@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -38,21 +38,23 @@ class Facts:
     """One run of a job. Times in ms of simulated time, sizes in bytes.
 
     Of the checkpoints those that were triggered after the warm-up, and that completed, and are not left out by the
-    steady-state rule (`sim.checkpoint.stationarity`): `durations_ms`, `persisted`, `path_ms` and `operators` are of
-    those.
+    steady-state rule (`sim.checkpoint.stationarity`): `durations_ms`, `persisted`, `path_ms`, `places` and `operators`
+    are of those.
 
     Attributes
     ----------
     path_ms : mapping
         Of the critical path, by piece, a mean.
+    places : mapping
+        By piece of the critical path the operator where most of it is waited for (or the coordinator, or the store).
     operators : mapping
         By operator: start delay and alignment, of each checkpoint the largest over its subtasks, then the mean.
     unaligned : int
         Of them, how many hold channel state.
     triggered, failed : int
         After the warm-up, whatever became of them; an open one is triggered only.
-    ages_ms : tuple of float
-        At each completion, how old the checkpoint was that had been the newest until then.
+    completed_at_ms, triggered_at_ms : tuple of float
+        Of all that completed.
     commits_ms : tuple of float
         From when an event was due until a sink committed it.
     open_ms : float
@@ -77,6 +79,7 @@ class Facts:
     durations_ms: tuple[float, ...]
     persisted: tuple[float, ...]
     path_ms: Mapping[str, float]
+    places: Mapping[str, str]
     operators: Mapping[str, tuple[float, float]]
     unaligned: int
     triggered: int
@@ -129,6 +132,7 @@ def of_result(result: Result) -> Facts:
         durations_ms=tuple(r["end_to_end_duration_ms"] for r in done),
         persisted=tuple(float(r["persisted_bytes"]) for r in done),
         path_ms={p: fmean(r[f"path_{p}_ms"] for r in done) if done else 0.0 for p in PIECES},
+        places=_places(result, ids),
         operators=_operators(result, ids),
         unaligned=sum(r["persisted_bytes"] > 0 for r in done),
         triggered=len(steady),
@@ -162,6 +166,7 @@ def of_join(result: JoinResult) -> Facts:
         durations_ms=(),
         persisted=(),
         path_ms={},
+        places={},
         operators={},
         unaligned=0,
         triggered=0,
@@ -180,6 +185,14 @@ def of_join(result: JoinResult) -> Facts:
         drain_ms=None,
         join=JoinFacts(*(row[name] for name in names)),
     )
+
+
+def _places(result: Result, ids: set[int]) -> dict[str, str]:
+    spent_ns: dict[str, Counter[str]] = defaultdict(Counter)
+    for checkpoint_id in sorted(ids):
+        for piece in result.critical_path(checkpoint_id):
+            spent_ns[PIECE_OF[piece.what]][piece.where.partition("[")[0]] += piece.duration_ns
+    return {piece: places.most_common(1)[0][0] for piece, places in spent_ns.items()}
 
 
 def _operators(result: Result, ids: set[int]) -> dict[str, tuple[float, float]]:

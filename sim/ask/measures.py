@@ -119,32 +119,54 @@ MEASURES: dict[str, tuple[str, Measure]] = {
 """By name: unit, and the number of one run; None where a run has none."""
 
 
+NOWHERE = "no operator"
+
+
+def _largest(facts: Facts) -> str:
+    return max(facts.path_ms, key=lambda name: facts.path_ms[name])
+
+
 def piece(facts: Facts) -> str:
     """Return the largest piece of the critical path, in words."""
     words = {"start_delay": "start delay", "alignment": "alignment", "sync": "the synchronous part"}
-    largest = max(facts.path_ms, key=lambda name: facts.path_ms[name])
-    return words.get(largest, "writing and acknowledgements")
+    return words.get(_largest(facts), "writing and acknowledgements")
 
 
-def slowest(facts: Facts) -> str:
-    """Return the operator with the longest alignment, or start delay if there is next to no alignment."""
-    if not facts.operators:
-        return "no operator"
-    align, delay = (max(facts.operators, key=lambda n: facts.operators[n][i]) for i in (1, 0))
-    return align if 2 * facts.operators[align][1] > facts.operators[delay][0] else delay
+def place(facts: Facts) -> str:
+    """Return where most of the largest piece of the critical path is waited for."""
+    return facts.places.get(_largest(facts), NOWHERE)
+
+
+def aligns(facts: Facts) -> str:
+    """Return the operator with the longest alignment."""
+    return max(facts.operators, key=lambda name: facts.operators[name][1], default=NOWHERE)
+
+
+def _is_queue(facts: Facts) -> bool:
+    """Return whether the longest start delay of an operator is no shorter than the longest alignment."""
+    delay, alignment = (max((both[i] for both in facts.operators.values()), default=0.0) for i in (0, 1))
+    return delay >= alignment
 
 
 def cause(facts: Facts) -> str:
     """Return the cause of the longer of start delay and alignment, in words."""
-    delay, alignment = (max((both[i] for both in facts.operators.values()), default=0.0) for i in (0, 1))
-    if delay >= alignment:
-        return "data queued ahead of the barrier"
-    return "one input whose barrier comes later than the others'"
+    return (
+        "data queued ahead of the barrier"
+        if _is_queue(facts)
+        else "one input whose barrier comes later than the others'"
+    )
+
+
+def slowest(facts: Facts) -> str:
+    """Return where that is: a start delay passes on downstream, so the operator with most of it on the path."""
+    return facts.places.get("start_delay", NOWHERE) if _is_queue(facts) else aligns(facts)
 
 
 WORDS: dict[str, Callable[[Facts], str]] = {
     "busiest": lambda f: f.busiest.partition("[")[0],
     "piece": piece,
+    "place": place,
+    "aligns": aligns,
     "slowest": slowest,
     "cause": cause,
 }

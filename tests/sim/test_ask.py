@@ -22,7 +22,7 @@ import barrierlab.sim.cli.ask as sim_cli_ask
 from barrierlab.sim.ask.analyses import ANALYSES, Analysed
 from barrierlab.sim.ask.answer import NOTHING, Sensitivity, _change, answered
 from barrierlab.sim.ask.bench import Bench, Number, QuestionError, Serial
-from barrierlab.sim.ask.measures import MEASURES, age_ms, failing_every_ms, forced_aligned
+from barrierlab.sim.ask.measures import MEASURES, WORDS, age_ms, failing_every_ms, forced_aligned
 from barrierlab.sim.ask.question import Question, names, question_of, read
 from tests.sim.support import barrierlab
 
@@ -67,6 +67,20 @@ def test_q4_through_equal_exchanges_all_is_start_delay() -> None:
     assert at(q4, "alignment") == 0.0
     assert at(q4, "share") > 0.95
     assert q4.numbers["cause"] == "data queued ahead of the barrier"
+
+
+@pytest.mark.parametrize("name", ["Q1", "Q4"])
+def test_what_is_slow_is_where_the_barrier_waits(name: str) -> None:
+    """Behind a hot key a sink aligns for long: it would be said to be slow, and a queue ahead of it the cause."""
+    question = replace(question_of(name), scenario="hot_key", set={}, checkpoints=8)
+    (facts,) = bench(question).facts({}, range(1, 2))
+    delay, alignment = (max(each[i] for each in facts.operators.values()) for i in (0, 1))
+    assert delay > alignment > 0.5 * delay
+    words = {name: WORDS[word](facts) for name, word in question.analysis["words"].items()}
+    expected = {"piece": "start delay", "place": "count", "slowest": "count", "busiest": "count"}
+    expected["cause"] = "data queued ahead of the barrier"
+    assert words == {word: expected[word] for word in words}
+    assert MEASURES["alignment"][1](facts) == facts.operators["sink"][1]
 
 
 @pytest.mark.slow
@@ -411,7 +425,7 @@ def test_q9_says_what_its_cost_of_a_checkpoint_is(monkeypatch: pytest.MonkeyPatc
     found = ANALYSES["interval"][0](own, question.analysis)
     assert at(found, "cost") == pytest.approx(1.5, rel=0.01)
     assert found.notes[0].startswith("not given: [checkpoint] sync_s = ")
-    assert found.notes[0].endswith("the whole duration, 1.5 s, counts as its cost, which is the most it can be)")
+    assert found.notes[0].endswith("the whole duration, 1.51 s, counts as its cost, which is the most it can be)")
 
 
 def test_a_budget_that_ends_early_leaves_what_would_change_it_open() -> None:
