@@ -118,7 +118,7 @@ def test_q14_a_commit_waits_for_half_a_period_and_a_checkpoint() -> None:
 
 
 def test_q14_what_an_aggregate_makes_is_committed_too() -> None:
-    """Whoever aggregates before the sink would be told that no checkpoint completes."""
+    """Of a job with an aggregate before its sink the answer would be that no checkpoint completes."""
     question = question_of("Q14")
     options = {"numbers": {"wait": "commit_wait"}}
     q14 = ANALYSES["mean"][0](bench(question, **{"operator.count.kind": "aggregate"}), options)
