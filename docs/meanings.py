@@ -120,7 +120,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     "recovery": {
         "detection_s": "from a failure until it is noticed",
         "restart_s": "until all tasks run again, without their state",
-        "read_bytes_per_s": "how fast state is read; at once, if not given",
+        "read_bytes_per_s": "how fast state is read, that of the simulation (see `[store]`); at once, if not given",
     },
     "buffer_debloat": {
         "enabled": "whether gates choose the size of their network buffers (`buffer-debloat.enabled`, FLIP-183)",
@@ -137,7 +137,8 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "idle_after_s": "a source that has emitted nothing for so long is not waited for; all are, if not given",
     },
     "store": {
-        "bytes_per_s": "how fast parts are written, beyond `async_s`; at once, if not given",
+        "bytes_per_s": "how fast parts are written, beyond `async_s`; at once, if not given. A part has the state as "
+        "it is simulated, which is small: what the state of a real job takes is `async_s`",
         "manifest_s": "time that a manifest takes: with it the checkpoint is complete",
         "retained": "complete checkpoints that are kept",
     },
