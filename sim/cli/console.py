@@ -51,8 +51,9 @@ def _show_checkpoints(console: Console, result: Result) -> None:
         console.print(f"debloated buffer size, mean after the warm-up, bytes: {text}")
     row = result.run_row()
     console.print(
-        f"{row['sim_duration_s']:.1f} s simulated; {row['arrivals']} events due, {row['events_in']} emitted, "
-        f"{row['events_out']} at sinks ({row['throughput_per_s']:.1f} a second); busiest task: {row['bottleneck']}; "
+        f"{_shown(row['sim_duration_s'])} s simulated; {row['arrivals']} events due, {row['events_in']} emitted, "
+        f"{row['events_out']} at sinks ({_shown(row['throughput_per_s'])} a second); "
+        f"busiest task: {row['bottleneck']}; "
         f"most back-pressured: {100 * row['backpressure_max']:.0f} % of the time",
         highlight=False,
     )
@@ -165,6 +166,11 @@ def _show_signals(console: Console, result: ControlResult) -> None:
         )
     console.print(f"{result.emitted_count} events emitted, {result.lost_count} lost", highlight=False)
     _show_verdict(console, result)
+
+
+def _shown(value: float) -> str:
+    """Return a number with one decimal place, or, of one below 1, with three digits."""
+    return f"{value:.1f}" if value >= 1 else f"{value:.3g}"
 
 
 def _ms(value: float | None) -> str:

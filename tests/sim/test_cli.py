@@ -29,6 +29,13 @@ from tests.sim.test_broken_on_purpose import DrainsBeforeForward
 QUICK = ["run", "diamond", "--set", "until_s=5.0", "--seed", "3"]
 
 
+def test_a_short_or_sparse_run_is_no_run_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of hundredths of a second, and one of a few events a day, would be of 0.0 s and 0.0 a second."""
+    _, out, _ = barrierlab(capsys, "run", "diamond", "--set", "until_s=0.025")
+    (line,) = [line for line in out.splitlines() if " s simulated; " in line]
+    assert 0.025 <= float(line.split()[0]) < 0.1
+
+
 def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.CaptureFixture[str]) -> None:
     """A script that reads Flink's statistics could not read these."""
     status, out, err = barrierlab(capsys, *QUICK, "--json")
