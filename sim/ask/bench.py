@@ -194,7 +194,10 @@ class Bench:
         """Return all settings of a run with changes, its length among them."""
         found = self._settings | self._always | settings_of(self.scenario, changes)
         if not self._of_joins and "until_s" not in changes and "until_s" not in self._always:
-            scenario = load(self.source, found, kind=Scenario)
+            try:
+                scenario = load(self.source, found, kind=Scenario)
+            except ScenarioError as refused:
+                raise ScenarioError(f"{refused} (the question sets {', '.join(changes or self._always)})") from refused
             interval_s = scenario.checkpoint.interval_s
             if interval_s is not None:
                 until_s = max(scenario.warmup_s + self._checkpoints * interval_s, interval_s)

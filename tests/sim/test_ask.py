@@ -515,6 +515,7 @@ def test_all_questions_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (["Q10", "--scenario", "camera_imu_lidar"], 2, "takes no checkpoints"),
         (["Q10", "--budget", "0.000001s"], 3, "is used up before there is a number"),
         (["Q14", "--set", "checkpoint.timeout_s=0.001"], 3, "no checkpoint completed"),
+        (["Q7", "--scenario", "crash_and_recover"], 2, "which has buffers (the question sets debloat_target_s)"),
     ],
     ids=str,
 )
