@@ -88,7 +88,7 @@ def allowed(reader: readers.ValueReader) -> str:
         reader(object())
     except readers.WrongValueError as error:
         text = re.sub(r"; did you mean .*| and at most 1e\+12", "", str(error))
-        return text.replace("of at least 1e-09", "above 0").replace("1e+09", "10^9^")
+        return text.replace("of at least 1e-09", "above 0").replace("1e+09", "10⁹")
     return "anything"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.browser import chromium
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,6 +29,20 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert "<math" in pages[out / "explanation" / "theory.html"]
     loaded = re.findall(r'(?:<script|<link|<img)[^>]*(?:src|href)="(https?://[^"]+)"', "\n".join(pages.values()))
     assert loaded == []  # the site stands alone
+
+
+def test_a_formula_is_one_line(tmp_path: Path) -> None:
+    """A style of the site would put each sign of a formula on a line of its own, and draw a fraction over the page."""
+    style = (ROOT / "docs" / "_static" / "formula.css").read_text(encoding="utf-8")
+    signs = "<mo>=</mo>".join(f"<mi>{name}</mi>" for name in "SRC")
+    page = f"<style>{style}</style><div class='formula'><math display='block'>{signs}</math></div>"
+    with chromium(tmp_path) as browser:
+        browser.script(f"document.body.innerHTML = {json.dumps(page)}")
+        boxes = browser.script(
+            "[...document.querySelectorAll('mi')].map((e) => e.getBoundingClientRect()).map((b) => [b.left, b.top])"
+        )
+    assert boxes[0][0] < boxes[1][0] < boxes[2][0]
+    assert len({top for _, top in boxes}) == 1
 
 
 @pytest.mark.slow
