@@ -14,6 +14,7 @@ import pytest
 from tests.browser import chromium
 
 ROOT = Path(__file__).parents[2]
+STYLE = ROOT / "docs" / "_static" / "site.css"
 
 
 @pytest.mark.slow
@@ -33,7 +34,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
 
 def test_a_formula_is_one_line(tmp_path: Path) -> None:
     """A style of the site would put each sign of a formula on a line of its own, and draw a fraction over the page."""
-    style = (ROOT / "docs" / "_static" / "formula.css").read_text(encoding="utf-8")
+    style = STYLE.read_text(encoding="utf-8")
     signs = "<mo>=</mo>".join(f"<mi>{name}</mi>" for name in "SRC")
     page = f"<style>{style}</style><div class='formula'><math display='block'>{signs}</math></div>"
     with chromium(tmp_path) as browser:
@@ -43,6 +44,16 @@ def test_a_formula_is_one_line(tmp_path: Path) -> None:
         )
     assert boxes[0][0] < boxes[1][0] < boxes[2][0]
     assert len({top for _, top in boxes}) == 1
+
+
+def test_a_table_with_long_names_is_no_wider_than_its_page(tmp_path: Path) -> None:
+    """Its last columns would be cut off, as the words not to say were in the glossary."""
+    style = STYLE.read_text(encoding="utf-8")
+    table = f"<table><tr><td><code>{'long_name_' * 20}</code></td><td>the last</td></tr></table>"
+    with chromium(tmp_path) as browser:
+        page = f"<style>{style}</style><div style='width: 400px'>{table}</div>"
+        browser.script(f"document.body.innerHTML = {json.dumps(page)}")
+        assert browser.script("document.querySelector('table').getBoundingClientRect().width") <= 400
 
 
 @pytest.mark.slow
