@@ -71,8 +71,8 @@ class CompletedCut(NamedTuple):
         Events before the cut by output; before it or recorded by input; recorded by output.
     wrong : str
         What CUT has against it.
-    is_suspect, is_waited_for : bool
-        Whether FWD, and whether LIVE has something against it.
+    is_suspect : bool
+        Whether FWD has something against it.
     """
 
     has_cut: bool
@@ -83,7 +83,6 @@ class CompletedCut(NamedTuple):
     recorded_out: tuple[int, ...]
     wrong: str
     is_suspect: bool
-    is_waited_for: bool
 
 
 class Past(NamedTuple):
@@ -517,7 +516,6 @@ class TaskMonitor(TaskWatch):
             cut.recorded_out,
             cut.wrong,
             checkpoint_id in self.suspects,
-            checkpoint_id in self.blocked,
         )
 
     def is_whole(self, checkpoint_id: int) -> bool:
@@ -887,8 +885,6 @@ def completes(
             yield "CUT", part.wrong
         if part.is_suspect:
             yield "FWD", f"{name} sent something on the wrong side of barrier {checkpoint_id}"
-        if part.is_waited_for:
-            yield "LIVE", f"{name} still waits for checkpoint {checkpoint_id}, which was completed"
     for channel in topology.channels:
         sender, receiver = topology.ends(channel)
         if sender in owing or receiver in owing:

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from barrierlab.model.checkpoint.asked import JUDGES, NotAsked, divided, left_out
-from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES
+from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES, SIZE
 from barrierlab.model.checkpoint.check import Outcome, Scope, ScopeViolation, WorldScope
 from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.external import drains_first, load
@@ -156,6 +156,8 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
             lacks = ", ".join(dict.fromkeys(each.capability for each in others))
             kinds = ", ".join(kind.__name__ for kind in external.of_role.values())
             reason = f"all of it needs what {kinds} does not declare: {lacks}" if others else _ONLY_THE_TABLE
+            if lacks == SIZE:
+                reason = f"there are only {EXTENT[SIZE]}; take --scope small, or a smaller dataflow by its name"
             raise CheckError(f"--scope {scope!r}: nothing is left to ask of {asks}: {reason}")
     found = tuple(each.name for each in scopes if each.protocol in asked)
     if not found:

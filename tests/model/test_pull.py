@@ -71,6 +71,53 @@ class LooksTwice(FirstSeen):
         return None if self.is_ready else super().poll(readable, now_ns)
 
 
+class LetsGoLater(FirstSeen):
+    """Lets the inputs go that waited in the round behind the one that completed the checkpoint."""
+
+    def __init__(self, port: Any, config: Any) -> None:
+        super().__init__(_Later(port), config)
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        if self.port.resumed and self._may_let_go(readable):
+            self.port.let_go()
+            return None
+        return None if self.port.resumed else super().poll(readable, now_ns)
+
+    def _may_let_go(self, readable: Sequence[int]) -> bool:
+        return True
+
+    def capture(self) -> Any:
+        return super().capture(), self.port.resumed
+
+    def restore(self, value: Any) -> None:
+        inner, self.port.resumed = value
+        super().restore(inner)
+
+
+class _Later:
+    """A port whose `resume` waits until it is let go."""
+
+    def __init__(self, port: Any) -> None:
+        self._port, self.resumed = port, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    def resume(self, checkpoint_id: int) -> None:
+        self.resumed = checkpoint_id
+
+    def let_go(self) -> None:
+        self._port.resume(self.resumed)
+        self.resumed = 0
+
+
+class LetsGoWithTheNext(LetsGoLater):
+    """Lets them go with the next message only, which may never come."""
+
+    def _may_let_go(self, readable: Sequence[int]) -> bool:
+        return bool(readable)
+
+
 looked_at = cache(parts_of)
 
 
@@ -94,6 +141,16 @@ def test_a_loop_may_look_twice() -> None:
     """A user who goes round once without reading would be taken for one that never reads."""
     outcome = WorldScope("a pair", PAIR).check(looked_at(LooksTwice, "aligned"), None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [(LetsGoLater, "holds"), (LetsGoWithTheNext, "broken")])
+def test_inputs_may_be_let_go_in_a_later_round(kind: type, verdict: str) -> None:
+    """A loop would be blamed for a wait that it ends in its next round; or one that never ends would not be seen."""
+    outcome = WorldScope("a pair", PAIR).check(looked_at(kind, "aligned"), None)
+    assert (outcome.verdict, [each.invariant for each in outcome.violations]) == (
+        verdict,
+        ["LIVE"] * (verdict != "holds"),
+    )
 
 
 @pytest.mark.slow

@@ -438,6 +438,10 @@ WRONG = {
         ["--impl", "tests.model.test_asked:Little", "--scope", "aligned: a->s; events 1, checkpoints 1; abort"],
         "nothing is left to ask of --impl tests.model.test_asked:Little: all of it needs what Little does not declare:",
     ),
+    "too large": (
+        ["--impl", "tests.model.external_writers:AtLeastOnce", "--scope", "tiny"],
+        "there are only larger dataflows, which need the reduction argued for the machines of impl; take --scope small",
+    ),
     "a table alone": (["--impl", "of_mine:Same", "--scope", "aligned table: one input"], "add --judge table"),
     "no judge": (["--impl", "of_mine:Same", "--judge", "tables"], "'tables' is not one of 'dataflows', 'table'"),
     "a judge of nobody": (["--judge", "table"], "--judge table needs --impl MODULE:CLASS"),
