@@ -565,7 +565,8 @@ class Following:
         if not self._capabilities.limits and any(_is_of_a_limit(effect, stimulus) for effect in expected):
             return True
         if self._capabilities.leaves_in_channel and isinstance(stimulus, Arrival):
-            if gate.is_blocked(stimulus.input_id) and [effect.verb for effect in effects] == ["refuse"]:
+            waits = gate.is_blocked(stimulus.input_id) or [effect.verb for effect in expected] == ["buffer"]
+            if waits and [effect.verb for effect in effects] == ["refuse"]:
                 return True
         if not self._capabilities.keeps_blocked_after_switch or not after.switched:
             return False
