@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import fmean, median, stdev, variance
 from typing import Any
 
+from barrierlab.model.render.palette import SERIES as COLOURS
 from barrierlab.sim import load
 from barrierlab.sim.sweep.measured import DATA, load_measured, measured_in
 from barrierlab.sim.twin.calibrate import calibrate, observed_from
@@ -275,6 +276,20 @@ def beside(cluster: str) -> list[str]:
     return lines
 
 
+def look_of(kind: str) -> dict[str, str]:
+    """Return how a kind of figure is drawn: colours are those of the other pictures, hollow is below saturation.
+
+    >>> look_of("unaligned, saturated, debloated")
+    {'label': 'unaligned, saturated, debloated', 'color': '#e08a1e', 'fmt': 's', 'mfc': '#e08a1e'}
+    """
+    below = "below saturation"
+    label = f"aligned or with a timeout, {below}" if kind == below else kind
+    colour = COLOURS[1 if kind.startswith("unaligned") else 2 if kind.startswith("timeout") else 0]
+    hollow = kind.endswith(below)
+    marker = "s" if kind.endswith("debloated") else "o"
+    return {"label": label, "color": colour, "fmt": marker, "mfc": "white" if hollow else colour}
+
+
 def draw() -> None:
     """Draw measured against predicted, with the intervals, of the durations and persisted bytes of the jobs."""
     import matplotlib as mpl
@@ -282,12 +297,8 @@ def draw() -> None:
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    from barrierlab.sim.sweep.figures import COLOURS, MARKERS, MORE_COLOURS
-
     mpl.rcParams["svg.hashsalt"] = "leave one out"
     every = judged_of_kept()
-    kinds = dict.fromkeys(sorted(r.kind.split(": ")[1] for r, _, _ in every if r.kind.startswith(HEADLINES)))
-    looks = dict(zip(kinds, zip(COLOURS + MORE_COLOURS, (*MARKERS, "X"), strict=False), strict=False))
     figure, places = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")
     for axes, head, unit, factor in zip(places, HEADLINES, ("duration, ms", "persisted, MB"), (1.0, 1e-6), strict=True):
         rows = [row for row in every if row[0].kind.startswith(head) and row[0].measured]
@@ -295,14 +306,12 @@ def draw() -> None:
             own = [(factor * r.measured, factor * r.predicted, factor * half) for r, half, _ in rows if r.kind == kind]
             measured, predicted, half = zip(*own, strict=True)
             low = [min(width, 0.95 * value) for value, width in zip(predicted, half, strict=True)]
-            name = kind.removeprefix(head)
-            colour, marker = looks[name]
-            bars = {"yerr": (low, half), "fmt": marker, "capsize": 2, "color": colour}
-            axes.errorbar(measured, predicted, markersize=5, label=name, **bars)
+            look = look_of(kind.removeprefix(head))
+            axes.errorbar(measured, predicted, yerr=(low, half), capsize=2, markersize=5, **look)
         ends = [min(factor * r.measured for r, _, _ in rows), max(factor * r.measured for r, _, _ in rows)]
         axes.plot(ends, ends, color="0.6", zorder=0)
         axes.set(xscale="log", yscale="log", xlabel=f"measured {unit}", ylabel="predicted, 90 % interval")
-        axes.legend(fontsize=7, loc="upper left")
+        axes.legend(fontsize=6.5, loc="lower right")
     figure.savefig(PICTURE, metadata={"Date": None})
 
 
