@@ -87,7 +87,7 @@ def panel(left: float, title: str, found: Sequence[Dot], ends: tuple[float, floa
     for power in range(math.ceil(low), math.floor(high) + 1):
         place, text = at(10.0**power), f"{10.0**power:g}"
         yield label(left + place, bottom + 16, text)
-        yield label(left - 18, bottom - place + 4, text)
+        yield label(left - 8 - 3.4 * len(text), bottom - place + 4, text)
     yield label(left + SIDE / 2, bottom + 32, "measured")
     yield label(left - 46, TOP + SIDE / 2, "predicted", turn=-90)
     for dot in found:

@@ -501,15 +501,17 @@ class View {
       let sign;
       if (mark.verb === "snapshot") sign = draw("rect", { class: "brl-snapshot", x: x - 3, y: y - 9, width: 6, height: 18, rx: 2 });
       else if (mark.verb === ">crash") sign = draw("path", { class: "brl-crash", d: `M${x - 7} ${y - 7}l14 14m0-14l-14 14` });
-      else if (mark.verb === ">emit") sign = draw("circle", { class: "brl-emit", cx: x, cy: y, r: 3 });
+      else if (mark.verb === ">emit") sign = draw("circle", { class: this.emitOf(mark), cx: x, cy: y, r: 3 });
       else sign = draw("circle", { class: "brl-mark", cx: x, cy: y, r: 3 });
       marks.push(sign);
-      this.drawnMarks.push({ mark, x, y });
+      this.drawnMarks.push({ mark, x, y, sign });
       const begins = within(x - 3, mark.text.length);
       if (mark.node === this.data.coordinator && isFree(begins, y + 15, mark.text.length)) marks.push(draw("text", { class: "brl-label brl-dim", x: begins, y: y + 15 }, mark.text));
     }
     layers.marks.replaceChildren(...marks);
   }
+
+  emitOf(mark) { return mark.step > this.cut.get(mark.node) ? "brl-emit brl-behind" : "brl-emit"; }
 
   classOf(m) {
     const classes = [m.kind === EVENT ? `f-${this.verdict.fates.get(m) ?? "other"}` : m.kind === BARRIER ? "f-barrier" : "f-control"];
@@ -614,6 +616,8 @@ class View {
     this.verdictLine.replaceChildren(mark, `: ${this.words.text}`);
     if (before && this.pathOf) for (const [message, path] of this.pathOf)
       if (before.fates.get(message) !== this.verdict.fates.get(message)) path.setAttribute("class", this.classOf(message));
+    if (before && this.pathOf) for (const { mark, sign } of this.drawnMarks)
+      if (mark.verb === ">emit") sign.setAttribute("class", this.emitOf(mark));
     if (this.table.open) { clearTimeout(this.listing); this.listing = setTimeout(() => this.list(), 300); }
     this.oncut(Object.fromEntries(this.cut), this.words);
   }

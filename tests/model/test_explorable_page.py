@@ -62,6 +62,17 @@ def test_the_recorded_cut_is_shown_and_a_dragged_one_is_judged(browser: Browser,
     assert browser.script(VERDICT).startswith("✓ consistent")
 
 
+def test_an_event_made_behind_the_cut_has_its_colour(browser: Browser, tmp_path: Path) -> None:
+    """It would look as if it were made ahead of the cut, and its arrow behind."""
+    browser.open(write("an_input_waits_behind_its_barrier", tmp_path))
+    made = f"{VIEW}.drawnMarks.filter((each) => each.mark.verb === '>emit')"
+    behind = f"{made}.filter((each) => each.mark.step > {VIEW}.cut.get(each.mark.node)).length"
+    marked = "document.querySelectorAll('.brl-behind').length"
+    assert browser.script(marked) == browser.script(behind) == 1
+    browser.script(f"{VIEW}.cutAt({{ a: 1000 }})")
+    assert browser.script(marked) == browser.script(behind) == 0
+
+
 def test_an_orphan_is_named(browser: Browser, tmp_path: Path) -> None:
     """The picture of a counterexample would not say what is wrong."""
     browser.open(write("broken/fwd_buffered_events_leave_before_the_barrier", tmp_path))
