@@ -26,7 +26,7 @@ from barrierlab.sim.cli.choices import FILE, GivenSettings, settings_option
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.core.files import write as write_file
 from barrierlab.sim.core.status import OF_VERDICT
-from barrierlab.sim.scenario.load import all_shipped, load
+from barrierlab.sim.scenario.load import load
 
 
 class ShowError(InputError):
@@ -210,7 +210,8 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
 
 
 def _is_scenario(run_of: Path) -> bool:
-    return run_of.suffix == ".toml" or (str(run_of) in all_shipped() and not run_of.exists())
+    """Return whether it is no trace: what is not there is looked for among the scenarios, as `witness` does."""
+    return run_of.suffix == ".toml" or not (run_of.suffix == ".trace" or run_of.exists())
 
 
 def _of_scenario(name: str, seed: int | None, settings: GivenSettings) -> str:

@@ -174,6 +174,14 @@ def test_mermaid_draws_what_it_can(long: Path, capsys: pytest.CaptureFixture[str
 EMITTED = "topology: a->b\n\n> emit a a1 @ 1.000000000\n"
 
 
+def test_a_mistyped_scenario_is_no_missing_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever mistypes a scenario's name would be asked for a trace."""
+    status, out, err = show(capsys, "diamnod", "--seed", "3")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("barrierlab: diamnod: no scenario of this name; there are ")
+    assert err.endswith("; did you mean 'diamond'?\n")
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "words"),
     [
