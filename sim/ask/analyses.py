@@ -95,6 +95,20 @@ def _notes(facts: Sequence[Facts]) -> list[str]:
     return [f"the job falls behind: {fmean(shares):.0%} of what arrives piles up, and buffers are full"]
 
 
+LOADED = ("predicted", "catch_up_predicted", "load")
+"""Closed forms in which the load of the busiest operator is."""
+
+
+def _skewed(bench: Bench, changes: Changes, names: Mapping[str, str]) -> list[str]:
+    """Say that a closed form has the busiest subtask as one of many alike, if keys make them differ."""
+    scenario = bench.loaded(changes)
+    skewed = [name for name, source in scenario.sources.items() if source.key_skew]
+    is_hashed = any(scenario.topology.exchange(edge) == "hash" for edge in scenario.topology.edges)
+    if not (skewed and is_hashed and set(LOADED) & set(names.values())):
+        return []
+    return [f"the closed form spreads keys evenly over subtasks; key_skew of {', '.join(skewed)} does not"]
+
+
 def _words(facts: Sequence[Facts], names: Mapping[str, str]) -> dict[str, Number | str]:
     return {name: Counter(WORDS[word](f) for f in facts).most_common(1)[0][0] for name, word in names.items()}
 
@@ -112,7 +126,8 @@ def mean(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     numbers |= _words(facts, options.get("words", {}))
     numbers |= _closed(bench, {}, options.get("closed", {}))
     first = _measure(next(iter(options["numbers"].values())))[1]
-    found = Analysed(numbers, "growing" if _grows(facts) else "steady", _moves(bench, {}, first), notes=_notes(facts))
+    notes = _notes(facts) + _skewed(bench, {}, options.get("closed", {}))
+    found = Analysed(numbers, "growing" if _grows(facts) else "steady", _moves(bench, {}, first), notes=notes)
     if "lag_curve" in options:
         lag, until = (numbers[name] for name in options["lag_curve"])
         if isinstance(lag, Number) and isinstance(until, Number):
@@ -345,7 +360,8 @@ def quantile(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     def moved(more: Changes) -> list[float]:
         return [_sorted_at(f.durations_ms, q) for f in bench.facts({**changes, **more}, SEEDS) if f.durations_ms]
 
-    return Analysed(numbers, case, moved, rows, _notes(facts))
+    notes = _notes(facts) + _skewed(bench, changes, options.get("closed", {}))
+    return Analysed(numbers, case, moved, rows, notes)
 
 
 def _expired(facts: Sequence[Facts], timeout_ms: float) -> Number:

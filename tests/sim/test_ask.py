@@ -428,6 +428,16 @@ def test_q9_says_what_its_cost_of_a_checkpoint_is(monkeypatch: pytest.MonkeyPatc
     assert found.notes[0].endswith("the whole duration, 1.51 s, counts as its cost, which is the most it can be)")
 
 
+@pytest.mark.parametrize("skew", [2.0, 0.0])
+def test_a_closed_form_says_that_it_spreads_keys_evenly(skew: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a job with a hot key it is off by a hundred times, and nothing would say why."""
+    monkeypatch.setattr(sim_ask_bench, "BATCH", 2)
+    question = replace(question_of("Q5"), scenario="hot_key", set={}, checkpoints=8)
+    found = ANALYSES["quantile"][0](bench(question, 0.9, skew=skew), question.analysis)
+    said = [note for note in found.notes if note.startswith("the closed form spreads keys evenly")]
+    assert [note.endswith("; key_skew of events does not") for note in said] == ([True] if skew else [])
+
+
 def test_a_budget_that_ends_early_leaves_what_would_change_it_open() -> None:
     """An answer would say that nothing changes it, where little was tried."""
     number = Number(1.0, 0.9, 1.1, "x", 5)
