@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import networkx as nx
+
 from barrierlab.impl import BarrierAlignerConfig, CoordinatorConfig, UnalignedCheckpointConfig
 from barrierlab.model.checkpoint.operators import KINDS
 from barrierlab.model.checkpoint.protocols import Protocol, protocol_of
@@ -326,7 +328,8 @@ class Scenario:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return where the run is not what its settings seem to ask for, or not as the measured jobs, a line each."""
-        return (*self._unlike_measured(), *(self._not_unaligned() if self.mode.goes_unaligned else ()))
+        not_unaligned = self._not_unaligned() if self.mode.goes_unaligned else ()
+        return (*self._unlike_measured(), *not_unaligned, *self._without_watermarks())
 
     def _unlike_measured(self) -> Iterator[str]:
         """The defaults that matter to checkpoints, and are not what was measured (sim/data/flink)."""
@@ -348,6 +351,20 @@ class Scenario:
                 f"{', '.join(left_open)}: the exchange is left to auto, which is forward at equal parallelism, where a "
                 "barrier has no others to wait for; the measured jobs had rebalance"
             )
+
+    def _without_watermarks(self) -> Iterator[str]:
+        """Yield a line for each operator with a window that no watermark closes."""
+        graph = nx.DiGraph(tuple(edge.split("->")) for edge in self.topology.edges)
+        for name, operator in self.operators.items():
+            before = nx.ancestors(graph, name)
+            silent = [
+                each for each in self.sources if each in before and self.sources[each].watermark_interval_s is None
+            ]
+            if silent and "window" in (operator.kind, *(chained.kind for chained in operator.chain)):
+                yield (
+                    f"{name!r} gives nothing out while {', '.join(silent)} has not ended: a watermark closes a window, "
+                    "and without watermark_interval_s a source sends none"
+                )
 
     def _not_unaligned(self) -> Iterator[str]:
         for operator in self.operators:

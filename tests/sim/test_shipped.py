@@ -143,3 +143,25 @@ def test_a_job_unlike_the_measured_ones_says_so(tmp_path: Path) -> None:
 def test_shipped_scenarios_say_what_their_channels_are(name: str) -> None:
     """The examples that people copy would rest on defaults that nobody measured."""
     assert load(name).warnings == ()
+
+
+@pytest.mark.parametrize("chained", [False, True])
+def test_a_window_that_no_watermark_closes_is_said(chained: bool, tmp_path: Path) -> None:
+    """The tasks behind a window would have nothing to do, and checkpoints be predicted as if they had."""
+    window = {"kind": "window", "window_ms": 500}
+    own = {"kind": "map", "chain": [window]} if chained else window
+    job = {
+        "topology": "a->w b->w w->sink",
+        "until_s": 3.0,
+        "source": {"a": {"rate_per_s": 50.0}, "b": {"rate_per_s": 50.0, "watermark_interval_s": 0.1}},
+        "operator": {"w": own, "sink": {"kind": "sink"}},
+        "channel": {"default": {"capacity": 8}},
+        "checkpoint": {"interval_s": 1.0},
+    }
+    silent = run(scenario(tmp_path, job), 1)
+    (line,) = silent.warnings
+    assert line.startswith("'w' gives nothing out while a has not ended: a watermark closes a window, ")
+    assert silent.run_row()["events_out"] == 0
+    closing = run(scenario(tmp_path, with_changes(job, {"source": {"a": {"watermark_interval_s": 0.1}}})), 1)
+    assert closing.warnings == ()
+    assert closing.run_row()["events_out"] > 0
