@@ -170,4 +170,6 @@ class _Port:
         self._task.cancel(checkpoint_id)
 
     def end(self) -> None:
+        if self._task.finished:
+            raise ExternalError("end(); allowed: once")
         SourceTask.end(self._task)

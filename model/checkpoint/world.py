@@ -325,7 +325,7 @@ class World:
             If it takes more than `MOST_TO_REST` states: it might go on for ever, and might come to rest.
         """
         taken, state = self.settle(state)
-        while ends := self.close_sources(state):
+        while not self.broken(state) and (ends := self.close_sources(state)):  # one that raises never ends
             moves, state = self.settle(self.after(state, ends[0]))
             taken += [ends[0], *moves]
         return taken, state

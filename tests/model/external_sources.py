@@ -55,6 +55,14 @@ class BarrierBeforeTheRecord(Log):
         self.kept, self.at = self.at, self.at + 1
 
 
+class EndsTwice(Log):
+    """Sends its end a second time."""
+
+    def finish(self) -> None:
+        super().finish()
+        self.port.end()
+
+
 class OfImpl:
     """A thin adapter over the source of `impl`, with its injector."""
 
@@ -169,6 +177,7 @@ PLANTED: dict[type, tuple[str, str]] = {
     Planted: ("aligned: a->s; events 1, checkpoints 1; no fault", "LIVE"),
     ForwardsNothing: ("aligned: a->s; events 1, checkpoints 1; no fault", "LIVE"),
     ReadsBehindTheEnd: ("aligned: a->s; events 1, checkpoints 1; closed input", "FIFO"),
+    EndsTwice: ("aligned: a->s; events 1, checkpoints 1; closed input", "RAISED"),
     BarrierBeforeTheRecord: ("aligned: a->s; events 2, checkpoints 2; no fault", "NOLOSS"),
 }
 """With one mistake, and where it comes out."""

@@ -15,7 +15,7 @@ from barrierlab.model.checkpoint.interfaces import Capturable, Source
 from docs.parts.coordinator import Plain
 from docs.parts.source import Log
 from docs.parts.writer import TwoPhase
-from tests.model.external_sources import PLANTED, OfImpl
+from tests.model.external_sources import PLANTED, EndsTwice, OfImpl
 from tests.model.test_external_coordinators import CHAIN, WORLDS, check, outcome
 
 FIRST = "aligned: a->s; events 1, checkpoints 1; no fault"
@@ -28,6 +28,12 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
     found = outcome(kind, name)
     assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", [invariant]), found.why
     assert f"! {invariant}: " in found.violations[0].trace
+
+
+def test_a_source_that_raises_at_its_end_comes_to_rest() -> None:
+    """A check would go on for ever: what raises has not ended, and would be ended again."""
+    (violation,) = outcome(EndsTwice, CHAIN).violations
+    assert (violation.invariant, violation.reason) == ("RAISED", "a: ExternalError: end(); allowed: once")
 
 
 NAMES = [name for name in WORLDS if ": a->s; events 1, " in name]

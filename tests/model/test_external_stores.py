@@ -15,7 +15,7 @@ from barrierlab.model.storage.scopes import WORLDS
 from barrierlab.sim.check.runner import plan
 from docs.parts.coordinator import Plain
 from docs.parts.store import Files
-from tests.model.external_stores import PLANTED, OfImpl
+from tests.model.external_stores import PLANTED, OfImpl, WritesTheListInPlace
 from tests.model.test_external_coordinators import CHAIN, check
 
 SCOPES = {each.name: each for each in WORLDS}
@@ -37,6 +37,12 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
     (violation,) = found.violations
     assert violation.trace.startswith(f"# {name}.\nwriter: ")
     assert f"! {invariant}: " in violation.trace
+
+
+@pytest.mark.parametrize("name", [each.name for each in WORLDS if each.has_one_writer and each.bounds.until])
+def test_a_store_need_not_come_where_a_scope_begins(name: str) -> None:
+    """A store that renames nothing would get an internal error for a verdict."""
+    assert outcome(WritesTheListInPlace, name).verdict in ("holds", "broken")
 
 
 NAMES = [each.name for each in WORLDS if each.has_one_writer]
