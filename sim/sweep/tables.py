@@ -121,7 +121,12 @@ RUNS = TableSchema(
         Column("recovery_time_max_ms", "real", "ms", "longest time from a failure until the job ran again"),
         Column("restarts_in_a_row", "whole", "count", "most restarts from one checkpoint with none completed between"),
         Column("standstill_max_ms", "real", "ms", "longest time without a record at a sink while events were overdue"),
-        Column("catch_up_max_ms", "real", "ms", "longest time from a restart until no record was overdue"),
+        Column(
+            "catch_up_max_ms",
+            "real",
+            "ms",
+            "longest time from a restart until no source had a record overdue, whatever is queued by then",
+        ),
         Column("events_replayed", "whole", "count", "records that sources emitted again after a restore"),
         Column("duplicates", "whole", "count", "records that at-least-once sinks wrote to the external system again"),
     ),
