@@ -82,7 +82,7 @@ predicted = {names[mode]: statistics_of(r.checkpoint_rows(), r.task_rows()) for 
 cells = pd.DataFrame([cell.as_row() for cell in compare(predicted)])
 cells = cells[cells["statistic"].isin(["end to end", "persisted"])]
 cells = cells.set_index(["mode", "statistic"])[["unit", "measured", "predicted", "ratio", "target"]]
-cells.style.format(precision=2, na_rep="–")
+cells.style.format(precision=2, na_rep="–", escape="html")
 
 # %% [markdown]
 # ## 4. How long a timeout?
