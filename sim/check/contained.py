@@ -29,7 +29,8 @@ class _Looked(BaseException):
 def contained(look_s: float = LOOK_S) -> Iterator[None]:
     """Write to stderr what external code prints, and end a call of it that does not come back.
 
-    Where alarms are not ours to set, as in another thread or below the alarm of a test runner, no call is ended.
+    Where alarms are not ours to set, as in another thread or below the alarm of a test runner, no call is ended; nor
+    is one that somebody goes through with a debugger.
 
     Raises
     ------
@@ -40,7 +41,7 @@ def contained(look_s: float = LOOK_S) -> Iterator[None]:
 
     def look(_: int, frame: FrameType | None) -> None:
         call, at = _call_of(frame)
-        if call is not None and at is not None and call is last[0]:
+        if call is not None and at is not None and call is last[0] and sys.gettrace() is None:
             place = f"{Path(at.f_code.co_filename).name}, line {at.f_lineno}"
             raise _Looked(f"{call.f_code.co_qualname} has not come back for {look_s:g} s (it is in {place})")
         last[0] = call

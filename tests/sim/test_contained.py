@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Iterator
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from barrierlab.model.checkpoint.external import parts_of
+from barrierlab.model.checkpoint.hosting import ExternalError
 from barrierlab.sim.check.contained import NeverReturnsError, contained
 from docs.aligner.aligner import PhasedAligner
 from tests.sim.support import barrierlab
@@ -29,6 +32,16 @@ class NeverReturns(PhasedAligner):
     def _on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> None:
         while True:
             self.port.block(input_id, barrier.checkpoint_id)
+
+
+class Stepped(PhasedAligner):
+    """Stays at a break point for longer than four looks at it."""
+
+    def offer(self, input_id: int, message: Any, now_ns: int) -> bool:
+        until = monotonic() + 0.2
+        while monotonic() < until:
+            pass
+        raise TimeoutError
 
 
 @pytest.fixture
@@ -51,7 +64,7 @@ def test_a_call_that_never_returns_is_ended() -> None:
 def test_a_check_may_take_longer_than_a_call() -> None:
     """A class would be blamed for the time that exploring it takes."""
     looks: list[int] = []
-    with contained(0.01):
+    with contained(0.1):  # the busiest machine lets a process wait for less
         look = signal.getsignal(signal.SIGALRM)
         assert callable(look)
 
@@ -60,9 +73,21 @@ def test_a_check_may_take_longer_than_a_call() -> None:
             look(number, frame)
 
         signal.signal(signal.SIGALRM, counted)
-        while len(looks) < 5:
+        while len(looks) < 3:
             parts_of(PhasedAligner, "aligned")
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_call_in_a_debugger_is_not_ended() -> None:
+    """A user who steps through his class would be thrown out of it after some seconds."""
+    outer = sys.gettrace()
+    sys.settrace(lambda *_: None)
+    try:
+        with pytest.raises(ExternalError, match="Stepped raised TimeoutError"), contained(0.05):
+            parts_of(Stepped, "aligned")
+    finally:
+        sys.settrace(outer)
 
 
 def test_an_alarm_of_another_is_left_alone() -> None:
