@@ -1,4 +1,4 @@
-"""An estimate of how long a run will take, before it begins."""
+"""An estimate of how long a run will take, and of its memory, before it begins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from barrierlab.sim.scenario.settings import Scenario
 
 STEPS_PER_S = 100_000
 """About so many steps are simulated in a second on one core, the verdict included (`make bench` measures it)."""
-LONG_S = 600.0
+BYTES_PER_STEP = 400
+"""About so much of the memory does a step's part of the journal take (200 to 450 bytes; more where little happens)."""
+LONG_S = 60.0
 """A run that takes longer is announced."""
 
 
@@ -42,8 +44,9 @@ def announcement(scenario: Any) -> str | None:
     if seconds < LONG_S:
         return None
     return (
-        f"about {expected:.0e} steps, at {STEPS_PER_S:,} a second some {_span(seconds)}; a shorter until_s, lower "
-        "rates or longer intervals make fewer, --budget 60s ends it"
+        f"about {expected:.0e} steps, at {STEPS_PER_S:,} a second some {_span(seconds)}, and "
+        f"{expected * BYTES_PER_STEP / 1e9:,.0f} GB of memory "
+        "without --events FILE; a shorter until_s, lower rates or longer intervals make fewer, --budget 60s ends it"
     )
 
 
@@ -51,4 +54,4 @@ def _span(seconds: float) -> str:
     for unit, size in (("years", 365 * 86_400.0), ("days", 86_400.0), ("hours", 3_600.0)):
         if seconds >= size:
             return f"{seconds / size:,.0f} {unit}"
-    return f"{seconds / 60:.0f} minutes"
+    return f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60:.0f} minutes"

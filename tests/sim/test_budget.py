@@ -94,12 +94,16 @@ def test_a_fault_a_nanosecond_is_ended_as_well(tmp_path: Path, capfd: pytest.Cap
     assert (status, len(err.splitlines())) == (3, 1)
 
 
+TWO_HOURS = {"until_s": 7200.0}
+
+
 def test_what_takes_long_is_announced() -> None:
-    """A person would not know whether to wait."""
+    """A person would not know whether to wait, or lose the run when the memory is full."""
     assert announcement(load("diamond")) is None
+    assert "some 72 s, and 3 GB of memory without --events FILE; " in (announcement(load("diamond", TWO_HOURS)) or "")
     text = announcement(load("diamond", {"until_s": 1e12}))
     assert text is not None
-    assert "years; a shorter until_s" in text
+    assert "years, and " in text
     assert "--budget 60s ends it" in text
 
 
