@@ -28,6 +28,9 @@ from barrierlab.sim.core.files import write as write_file
 from barrierlab.sim.core.status import OF_VERDICT
 from barrierlab.sim.scenario.load import load
 
+MOST_ENTRIES_OF_ITF = 20_000
+"""Of a longer trace the states around the checkpoint are given: each holds every message that is on its way."""
+
 
 class ShowError(InputError):
     """A refused request: one line, with what to do."""
@@ -171,8 +174,9 @@ class Shown:
         return perfetto(self.wanted, timed)
 
     def as_itf(self) -> str:
-        """`model.render.exports.itf`; of a part the states within it."""
-        return itf(self.entries, self.topology, self.path.name, self._entries_of_part() if self.is_part else None)
+        """`model.render.exports.itf`; of a part, or of a long trace, the states around the checkpoint."""
+        is_part = self.is_part or len(self.entries) > MOST_ENTRIES_OF_ITF
+        return itf(self.entries, self.topology, self.path.name, self._entries_of_part() if is_part else None)
 
 
 OTHER_FORMATS = ("text", "svg")

@@ -148,6 +148,18 @@ def test_a_checkpoint_is_shown_alike_in_every_format(form: str, long: Path, caps
         assert f"barrier {other}" not in text
 
 
+def test_of_a_long_trace_the_states_around_the_checkpoint_are_given(
+    long: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of a minute would be states of gigabytes, or none, as the memory is full."""
+    part = show(capsys, str(long), "--format", "itf")[1]
+    assert part == show(capsys, str(long), "--format", "itf", "--checkpoint", _last_complete(long))[1]
+
+
+def _last_complete(path: Path) -> str:
+    return [line.split()[-1] for line in path.read_text(encoding="utf-8").splitlines() if " completed " in line][-1]
+
+
 def test_a_part_of_a_trace_is_no_trace(long: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The rest of a run would be judged as if nothing had been ahead of it."""
     status, out, _ = show(capsys, str(long), "--checkpoint", "1")
