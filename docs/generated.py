@@ -114,7 +114,7 @@ def scenario() -> Lines:
             yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
         yield ""
     yield from ("## The kinds of faults", "", "| kind | needs | may have |", "| --- | --- | --- |")
-    for kind, (needs, may) in readers.FAULTS.items():
+    for kind, (needs, may, _) in readers.FAULTS.items():
         yield f"| `{kind}` | {', '.join(f'`{key}`' for key in needs)} | {', '.join(f'`{key}`' for key in may)} |"
 
 

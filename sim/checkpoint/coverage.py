@@ -17,6 +17,7 @@ from barrierlab.model.spec.invariants import PREMISES, Verdict
 from barrierlab.sim.checkpoint.failover import RecoveryRecord
 from barrierlab.sim.checkpoint.faults import FaultEffect
 from barrierlab.sim.checkpoint.metrics import CheckpointRecord
+from barrierlab.sim.scenario.readers import FAULTS
 from barrierlab.sim.scenario.settings import Fault, Scenario, ns
 
 if TYPE_CHECKING:
@@ -32,22 +33,6 @@ NO_OUTPUT, NO_SIGNAL = "no output", "no signal"
 """Of a join, and of control signals: nothing came about that could be judged."""
 LOOP = 3
 """So many restarts from one checkpoint with none completed between are a loop: twice is bad luck."""
-
-_STRIKES_TASKS = "the task was down, or had ended"
-MET_NOTHING = {
-    "crash": _STRIKES_TASKS,
-    "coordinator_crash": "the coordinator was down",
-    "stall": _STRIKES_TASKS,
-    "slow_link": "nothing passed the link, or nothing takes time there",
-    "slow_store": "nothing was written, or writing takes no time",
-    "failing_store": "nothing was written",
-    "full_store": "what was written had room",
-    "late_ack": "no acknowledgement was on its way",
-    "lost_ack": "no acknowledgement was on its way",
-    "cancel_checkpoint": "no checkpoint was pending",
-    "slow_recovery": "the job was not restarted meanwhile, or that takes no time",
-}
-"""By kind of fault, why it met nothing although it struck."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +194,7 @@ def _idle(scenario: Scenario, effects: dict[str, FaultEffect], ended_ns: int) ->
         if effect.struck:
             times = "once" if effect.struck == 1 else f"{effect.struck} times"
             at = f"at {effect.last_ns / 1e9:.3f} s" if effect.struck == 1 else f"last at {effect.last_ns / 1e9:.3f} s"
-            why = f"struck {times}, {at}, and met nothing: {MET_NOTHING[fault.kind]}"
+            why = f"struck {times}, {at}, and met nothing: {FAULTS[fault.kind].met_nothing}"
         elif fault.rate_per_s is not None:
             why = f"never struck: at random, {fault.rate_per_s:g} a second, in {min(ended_ns, until_ns) / 1e9:g} s"
         else:
@@ -223,7 +208,6 @@ def _missed(faults: Sequence[Fault], effects: dict[str, FaultEffect]) -> Iterato
     """Yield a line for each fault that struck at times only where there was nothing."""
     for fault in faults:
         effect = effects[fault.name]
-        strikes = fault.kind in ("crash", "coordinator_crash", "stall", "cancel_checkpoint")
-        if strikes and 0 < effect.met < effect.struck:
-            missed = effect.struck - effect.met
-            yield f"fault {fault.name}: {missed} of {effect.struck} strikes met nothing: {MET_NOTHING[fault.kind]}"
+        if effect.met and effect.missed:
+            times = f"{effect.missed} of {effect.struck} strikes"
+            yield f"fault {fault.name}: {times} met nothing: {FAULTS[fault.kind].met_nothing}"

@@ -38,11 +38,20 @@ def times_ns(fault: Fault, random: Random) -> Iterator[int]:
 
 @dataclass(slots=True)
 class FaultEffect:
-    """The effect of a fault: how often it struck, and how often that, or something while it lasted, met anything."""
+    """The effect of a fault: how often it struck, and how often that, or something while it lasted, met anything.
+
+    `missed` are the strikes that met nothing, of a fault that meets at once what it meets.
+    """
 
     struck: int = 0
     met: int = 0
+    missed: int = 0
     last_ns: int = 0  # when it struck last
+
+    def note(self, met: bool) -> None:
+        """Note whether a strike met anything."""
+        self.met += met
+        self.missed += not met
 
 
 class Slowness:
@@ -147,10 +156,10 @@ class Faults:
         effect.struck += 1
         effect.last_ns = self._clock.now
         if kind in self._at_once:
-            effect.met += self._at_once[kind](fault)
+            effect.note(self._at_once[kind](fault))
         elif kind == "stall":
             nodes = [self._job.nodes[task] for task in self.tasks_of(fault)]
-            effect.met += any(not node.dead and not node.ended for node in nodes)
+            effect.note(any(not node.dead and not node.ended for node in nodes))
             for_ns = self._draw(fault, "duration")
             for node in nodes:
                 node.stall(True)

@@ -267,7 +267,7 @@ class ScenarioBuilder(Builder):
         if "kind" not in table:
             self.fail("[[fault]]", f"has no kind; allowed: {', '.join(FAULTS)}")
         kind = self.file.value(where, "kind", table.pop("kind"), {"kind": one_of(*FAULTS)})
-        needed, optional = FAULTS[kind]
+        needed, optional = FAULTS[kind].needs, FAULTS[kind].may_have
         readers = {key: keys_of(Fault)[key] for key in (*needed, *optional, *WHEN)}
         values = self.file.section(where, table, readers)
         missing = [key for key in needed if key not in values]

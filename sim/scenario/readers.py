@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, field, fields
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.renamed import renamed
@@ -152,19 +152,33 @@ PARAMETERS: dict[str, ValueReader] = {
     "window_ms": whole(),
 }
 PARAMETERS_OF = {"flat_map": ("fanout",), "filter": ("selectivity",), "join": ("window_ms",), "window": ("window_ms",)}
-# kind: the keys that it needs besides when it happens, and those that it may have
-FAULTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "crash": (("task",), ()),
-    "coordinator_crash": ((), ()),
-    "stall": (("task", "for_s"), ()),
-    "slow_link": (("channel", "for_s"), ("factor", "added_s")),
-    "slow_store": (("for_s",), ("factor", "added_s")),
-    "failing_store": (("for_s",), ("in_doubt",)),
-    "full_store": (("for_s",), ("capacity_bytes",)),
-    "late_ack": (("task", "for_s", "added_s"), ()),
-    "lost_ack": (("task", "for_s"), ()),
-    "cancel_checkpoint": ((), ()),
-    "slow_recovery": (("for_s",), ("factor", "added_s")),
+
+
+class FaultKind(NamedTuple):
+    """The keys that a kind of fault needs besides when it happens, those that it may have, and why one that struck may
+    have met nothing.
+    """
+
+    needs: tuple[str, ...]
+    may_have: tuple[str, ...]
+    met_nothing: str
+
+
+_NO_TASK = "the task was down, or had ended"
+_NO_ACK = "no acknowledgement was on its way"
+_SLOW = ("factor", "added_s")
+FAULTS = {
+    "crash": FaultKind(("task",), (), _NO_TASK),
+    "coordinator_crash": FaultKind((), (), "the coordinator was down"),
+    "stall": FaultKind(("task", "for_s"), (), _NO_TASK),
+    "slow_link": FaultKind(("channel", "for_s"), _SLOW, "nothing passed the link, or nothing takes time there"),
+    "slow_store": FaultKind(("for_s",), _SLOW, "nothing was written, or writing takes no time"),
+    "failing_store": FaultKind(("for_s",), ("in_doubt",), "nothing was written"),
+    "full_store": FaultKind(("for_s",), ("capacity_bytes",), "what was written had room"),
+    "late_ack": FaultKind(("task", "for_s", "added_s"), (), _NO_ACK),
+    "lost_ack": FaultKind(("task", "for_s"), (), _NO_ACK),
+    "cancel_checkpoint": FaultKind((), (), "no checkpoint was pending"),
+    "slow_recovery": FaultKind(("for_s",), _SLOW, "the job was not restarted meanwhile, or that takes no time"),
 }
 TOP: dict[str, ValueReader] = {
     "title": text,
