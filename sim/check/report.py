@@ -75,10 +75,10 @@ def show(console: Console, outcomes: Sequence[Outcome], chosen: CheckPlan) -> No
     console.print(table)
     for outcome in outcomes:
         if outcome.verdict == UNDECIDED:
-            console.print(f"undecided: {outcome.name}: {outcome.why}", highlight=False, markup=False)
+            console.print(f"undecided: {outcome.name}: {outcome.why}", highlight=False)
     for place, violation in enumerate(violations_of(outcomes)):
         shown = violation.trace if violation.trace and not place else line_of(violation)
-        console.print(shown, highlight=False, markup=False)
+        console.print(shown, highlight=False)
     say(console, *_reach_lines(outcomes), summary(outcomes, chosen))
 
 

@@ -66,11 +66,11 @@ def _show_checkpoints(console: Console, result: Result) -> None:
 
 def _show_verdict(console: Console, result: Result | JoinResult | ControlResult) -> None:
     for violation in result.violations:
-        console.print(f"! {violation.invariant}: {violation.reason}", highlight=False, markup=False)
+        console.print(f"! {violation.invariant}: {violation.reason}", highlight=False)
     for reason in result.undecided if isinstance(result, Result) else ():
-        console.print(f"? {reason}", highlight=False, markup=False)
+        console.print(f"? {reason}", highlight=False)
     for note in result.coverage.notes:
-        console.print(f"note: {note}", highlight=False, markup=False)
+        console.print(f"note: {note}", highlight=False)
     console.print(f"digest: {result.digest}", highlight=False)
     say(console, verdict_line(result))
 

@@ -6,6 +6,7 @@ import json
 import tomllib
 
 import click
+from rich.text import Text
 
 from barrierlab.sim.core.status import stdout_console
 from barrierlab.sim.scenario.load import SHIPPED, all_shipped, load
@@ -29,13 +30,13 @@ def scenarios_command(as_json: bool) -> None:
         return
     console = stdout_console()
     for name, scenario in found.items():
-        console.print(f"[bold]{name}[/bold]: {scenario.title}", highlight=False)
-        console.print(f"  {scenario.topology}", highlight=False, markup=False)
+        console.print(Text.assemble((name, "bold"), f": {scenario.title}"))
+        console.print(f"  {scenario.topology}", highlight=False)
         for parameter, text in scenario.parameters.items():
-            console.print(f"  --set {parameter}=...  {text}", highlight=False, markup=False)
-    console.print("\n[bold]sweeps[/bold] (barrierlab sweep NAME):", highlight=False)
+            console.print(f"  --set {parameter}=...  {text}", highlight=False)
+    console.print(Text.assemble(("\nsweeps", "bold"), " (barrierlab sweep NAME):"))
     for name, question in sweeps.items():
-        console.print(f"  {name}: {question}", highlight=False, markup=False)
+        console.print(f"  {name}: {question}", highlight=False)
 
 
 def _sweeps() -> dict[str, str]:

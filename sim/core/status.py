@@ -54,8 +54,8 @@ def of_runs(runs: Mapping[str, Any], strict: bool = False) -> int:
 
 
 def stdout_console(width: int = 120) -> Console:
-    """Return a console on stdout, so wide where no terminal says how wide it is."""
-    return _Console(width=None if sys.stdout.isatty() else width)
+    """Return a console on stdout, so wide where no terminal says how wide it is; no text is taken for a style."""
+    return _Console(width=None if sys.stdout.isatty() else width, markup=False, emoji=False)
 
 
 class _Console(Console):
@@ -81,6 +81,12 @@ class Group(click.Group):
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._lazy = lazy
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:  # click would raise the whole help as the text of an error
+            click.echo(ctx.get_help(), err=True)
+            raise SystemExit(WRONG)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._lazy)

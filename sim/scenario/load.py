@@ -53,10 +53,11 @@ NAMING = ("aggregate", "window", "join")
 
 SHIPPED = files("barrierlab.sim") / "scenarios"
 OTHERS = {
-    "control": ("barrierlab.sim.control.scenario", "ControlBuilder"),
-    "join": ("barrierlab.sim.join.scenario", "JoinBuilder"),
+    "control": ("signal", "barrierlab.sim.control.scenario", "ControlBuilder"),
+    "join": ("input", "barrierlab.sim.join.scenario", "JoinBuilder"),
 }
-"""The readers of scenarios that are not of checkpoints, by table. A folder of that name has what is shipped."""
+"""The readers of scenarios that are not of checkpoints, by table, with another table that only they have. A folder of
+that name has what is shipped."""
 
 
 def shipped(table: str = "") -> list[str]:
@@ -81,7 +82,8 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None, *, kind: t
 def load(name: str | Path, settings: Mapping[str, Any] | None = None, *, kind: type | None = None) -> Any:
     """The scenario called `name`, a shipped one or a TOML file, with `settings` applied.
 
-    A file with a table [join] is a `JoinScenario`, one with [control] a `ControlScenario`, any other a `Scenario`.
+    A file with a table [join] or [input.NAME] is a `JoinScenario`, one with [control] or [[signal]] a
+    `ControlScenario`, any other a `Scenario`.
 
     Parameters
     ----------
@@ -109,8 +111,8 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None, *, kind: t
     except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise ScenarioError(f"{file}: not TOML: {error}") from error
     builder: Any = ScenarioBuilder
-    for table, (module, name_of_builder) in OTHERS.items():
-        if table in data:
+    for table, (another, module, name_of_builder) in OTHERS.items():
+        if table in data or another in data:
             builder = getattr(import_module(module), name_of_builder)
     scenario = builder(ScenarioFile(file, text, data, dict(settings or {}))).build()
     if kind is not None and not isinstance(scenario, kind):

@@ -96,6 +96,13 @@ def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.rstrip().endswith("verdict: holds (0 violations; vacuous: WM, REC)")
 
 
+def test_a_name_in_brackets_is_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The extra that a line asks for, and words of a title, would be taken for a style, and left out."""
+    path = tmp_path / "named.toml"
+    path.write_text('title = "two [red] streams :key:"\nuntil_s = 1.0\n[join]\nbarrier = "sequence"\n[input.a]\n')
+    assert barrierlab(capsys, "run", str(path))[1].startswith("two [red] streams :key: (seed 1)")
+
+
 def test_a_trace_is_written_and_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A journal could not be kept, shown to somebody and judged again."""
     path = tmp_path / "run.trace"

@@ -461,3 +461,20 @@ def test_a_scenario_of_another_kind_than_asked_for_is_refused() -> None:
     with pytest.raises(ScenarioError) as refused:
         load("lockstep_cameras", kind=Scenario)
     assert str(refused.value) == "lockstep_cameras.toml: is a JoinScenario; allowed: a Scenario"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            'topology = "a->b"\n[operator.b]\nkind = "sink"\n[[signal]]\nkind = "SyncTest"\nchannel = "data"',
+            "it needs kind, channel and at_s",
+        ),
+        ("[input.a]\nrate_per_s = 10.0", "has no key 'drive'"),
+    ],
+)
+def test_a_table_that_only_one_kind_has_says_the_kind(text: str, line: str, tmp_path: Path) -> None:
+    """Who leaves an empty table [control] out would read that a scenario of checkpoints has no signals."""
+    (path := tmp_path / "one.toml").write_text(text)
+    with pytest.raises(ScenarioError, match=line):
+        load(path)

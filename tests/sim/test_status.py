@@ -311,6 +311,13 @@ def test_a_usage_error_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(out)["falls_short"] is False
 
 
+def test_a_command_is_asked_for_with_the_list_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first that a newcomer types would print the whole help in one line, as an error."""
+    status, out, err = barrierlab(capsys)
+    assert (status, out) == (2, "")
+    assert "\nCommands:\n  run " in err
+
+
 @pytest.mark.parametrize("arguments", [["scenarios"], ["scenarios", "--json"], ["--help"]])
 def test_a_full_disk_under_the_output_is_wrong_input_in_one_line(arguments: list[str]) -> None:
     """It would pass for a mistake of barrierlab, to be reported."""
