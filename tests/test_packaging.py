@@ -121,9 +121,12 @@ def test_the_installed_command_runs(installed: Path, work: Path, arguments: list
 
 @pytest.mark.slow
 def test_a_users_file_runs_and_has_types(installed: Path, work: Path) -> None:
-    """An import could not be resolved, or what comes from it would have no type."""
+    """An import could not be resolved, what comes from it had no type, or a name that is not there would pass."""
     done = of_user([str(installed), "mine.py"], work)
     assert (done.stdout, done.stderr) == ("BLOCKED True holds True\n", "")
     checked = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull]
     done = of_user([*checked, "--python-executable", str(installed), "mine.py"], work)
     assert re.fullmatch(r"Success: no issues found in 1 source file\n", done.stdout), done.stdout
+    (work / "wrong.py").write_text("from barrierlab import loads\nfrom barrierlab.sim import Runs\n", encoding="utf-8")
+    done = of_user([*checked, "--python-executable", str(installed), "wrong.py"], work)
+    assert done.stdout.count("[attr-defined]") == 2, done.stdout

@@ -474,7 +474,7 @@ def test_a_scenario_of_another_kind_than_asked_for_is_refused() -> None:
     ],
 )
 def test_a_table_that_only_one_kind_has_says_the_kind(text: str, line: str, tmp_path: Path) -> None:
-    """Who leaves an empty table [control] out would read that a scenario of checkpoints has no signals."""
+    """An empty table [control] could not be left out: the line said that a scenario of checkpoints has no signals."""
     (path := tmp_path / "one.toml").write_text(text)
     with pytest.raises(ScenarioError, match=line):
         load(path)
