@@ -344,6 +344,11 @@ KINDS: dict[str, Callable[..., BaseOperator]] = {
 }
 
 
+def parameters_of(kind: str) -> list[str]:
+    """Return the names of what an operator of `kind` is made of."""
+    return [name for name in inspect.signature(KINDS[kind]).parameters if name not in ("args", "kwargs")]
+
+
 def make(kind: str, **parameters: object) -> BaseOperator:
     """A new operator of `kind`, one of `KINDS`; `parameters` are those of its class.
 
@@ -362,7 +367,7 @@ def make(kind: str, **parameters: object) -> BaseOperator:
     """
     if kind not in KINDS:
         raise OperatorError(f"no operator kind {kind!r}; {suggestion(kind, KINDS)}")
-    known = [name for name in inspect.signature(KINDS[kind]).parameters if name not in ("args", "kwargs")]
+    known = parameters_of(kind)
     given = {name: value for name, value in parameters.items() if name in known}
     for name in parameters:
         if name not in known and name not in ("name", "inputs", "sides"):

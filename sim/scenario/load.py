@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from barrierlab.impl.errors import BarrierError
-from barrierlab.model.checkpoint.operators import KINDS
+from barrierlab.model.checkpoint.operators import KINDS, parameters_of
 from barrierlab.model.spec.topology import Topology, TopologyError, suggestion
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.file import Builder, ScenarioError, ScenarioFile
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     AnyScenario = Scenario | JoinScenario | ControlScenario
 
 S = TypeVar("S", bound="AnyScenario")
-NAMING = ("aggregate", "window", "join")
+NAMING = tuple(kind for kind in KINDS if "name" in parameters_of(kind))
 """The kinds that make events of their own, named after their task."""
 
 SHIPPED = files("barrierlab.sim") / "scenarios"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, field, fields
 from typing import Any, NamedTuple, TypeVar
 
+from barrierlab.model.checkpoint.operators import KINDS, parameters_of
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.renamed import renamed
 from barrierlab.sim.core.distributions import DISTRIBUTIONS, Distribution, constant
@@ -151,7 +152,7 @@ PARAMETERS: dict[str, ValueReader] = {
     "selectivity": number(0.0, most=1.0),
     "window_ms": whole(),
 }
-PARAMETERS_OF = {"flat_map": ("fanout",), "filter": ("selectivity",), "join": ("window_ms",), "window": ("window_ms",)}
+PARAMETERS_OF = {kind: [name for name in parameters_of(kind) if name in PARAMETERS] for kind in KINDS}
 
 
 class FaultKind(NamedTuple):

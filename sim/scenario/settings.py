@@ -50,11 +50,15 @@ class SourceSettings:
     trigger: str = key(one_of("coordinator", "periodic"), "coordinator")
 
 
+CHAINED = tuple(kind for kind in KINDS if kind not in ("join", "union", "sink"))
+"""The kinds of one input that send: what may be chained behind another."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChainedSettings:
     """One operator that is chained behind another: a function call and no channel away (Apache Flink, chaining)."""
 
-    kind: str = key(one_of("map", "flat_map", "filter", "aggregate", "window"), "map")
+    kind: str = key(one_of(*CHAINED), "map")
     service_s: Distribution = key(distribution, ZERO)
     parameters: tuple[tuple[str, float], ...] = ()
 

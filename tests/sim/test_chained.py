@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from barrierlab.impl import Event
-from barrierlab.model.checkpoint.operators import OperatorChain, make
+from barrierlab.model.checkpoint.operators import KINDS, OperatorChain, make
 from barrierlab.sim import run
 from barrierlab.sim.ask.levers import settings_of
 from barrierlab.sim.ask.measures import bottleneck, rates_per_s
 from barrierlab.sim.scenario.file import ScenarioError
-from barrierlab.sim.scenario.load import load
+from barrierlab.sim.scenario.load import NAMING, load
 from tests.sim.support import scenario, toml, with_changes
 
 APART: dict[str, Any] = {
@@ -106,6 +106,15 @@ def test_an_end_reaches_the_operators_behind_with_the_last_input() -> None:
     other.restore(image)
     for each in (chain, other):
         assert [(event.key, event.value) for event in each.on_end(1)] == [(7, (1, 5))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_makes_events_of_its_own_is_known(kind: str) -> None:
+    """Two such operators in one task would name their events alike, and the scenario would load."""
+    operator = make(kind, name="own", sides=(0, 1))
+    sent = [event for side in (0, 1) for event in operator.process(side, Event("a", 1 + side))]
+    sent += operator.on_watermark(10**6)
+    assert ("own" in {event.source for event in sent}) is (kind in NAMING)
 
 
 @pytest.mark.parametrize(
