@@ -18,6 +18,7 @@ from barrierlab.model.checkpoint.tables.gate import GateState
 from barrierlab.model.control.refinement import SCOPES as UPSTREAMS
 from barrierlab.model.control.refinement import open_to
 from barrierlab.model.control.upstreams import ControlStimulus, Upstreams
+from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import explore
 from barrierlab.model.explore.table import Row, Traced
 from barrierlab.model.suites.tables import TABLES
@@ -96,11 +97,22 @@ def edges(name: str) -> tuple[StateEdge, ...]:
 
 
 def states_of_rows(name: str) -> dict[str, str]:
-    """Return of each row the states in which it applies, in a phrase."""
-    of: dict[str, list[str]] = {}
+    """Return of each row the states in which it applies, in a phrase.
+
+    Raises
+    ------
+    InputError
+        If a row applies in no scope that is explored, as in a table that is new.
+    """
+    of: dict[str, list[str]] = {row.name: [] for row in TABLES[name].rows}
     for edge in edges(name):
-        if edge.state not in of.setdefault(edge.row, []):
+        if edge.state not in of[edge.row]:
             of[edge.row].append(edge.state)
+    if unused := [row for row, states in of.items() if not states]:
+        raise InputError(
+            f"table {name!r}: no quick scope uses {', '.join(unused)}; allowed: each row in one; add what uses it to "
+            "model/checkpoint/gate_scopes.py (of control, model/control/refinement.py)"
+        )
     return {row: ", ".join(states) for row, states in of.items()}
 
 

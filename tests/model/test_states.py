@@ -6,11 +6,14 @@ import pytest
 
 from barrierlab.model.checkpoint.tables.actions import mark
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
+from barrierlab.model.errors import InputError
 from barrierlab.model.suites.states import StateEdge, edges, mermaid, page, states_of_rows
 from barrierlab.model.suites.tables import TABLES
 
+LARGE = ("unaligned", "aligned_with_timeout")
 
-@pytest.mark.parametrize("name", ["aligned", "tracked", "control"])
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name not in LARGE])
 def test_every_row_has_a_state(name: str) -> None:
     """A row that no exploration reaches would be printed as if it happened."""
     assert list(states_of_rows(name)) == [row.name for row in TABLES[name].rows]
@@ -18,10 +21,17 @@ def test_every_row_has_a_state(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["unaligned", "aligned_with_timeout"])
+@pytest.mark.parametrize("name", LARGE)
 def test_every_row_of_the_large_tables_has_a_state(name: str) -> None:
     """As above."""
     test_every_row_has_a_state(name)
+
+
+def test_a_row_that_no_scope_uses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person who adds a protocol would see an internal error, and not which gate is missing."""
+    monkeypatch.setitem(TABLES, "new", ALIGNED)
+    with pytest.raises(InputError, match=r"^table 'new': no quick scope uses event, .*; add what uses it to model/ch"):
+        states_of_rows("new")
 
 
 def test_the_states_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
