@@ -98,7 +98,7 @@ def test_a_docstring_opens_with_a_noun_or_a_verb() -> None:
         if path.suffix == ".py"
         for line in asking(path.read_text(encoding="utf-8"))
     ]
-    assert findings == []
+    assert findings == [], "open with a verb or a noun: Return whether ..., The time at which ..."
 
 
 def test_a_docstring_that_asks_is_found() -> None:
@@ -127,7 +127,7 @@ def test_no_machine_is_only_talked_to() -> None:
         for number, line in enumerate(text.splitlines(), 1)
         if AGAIN.search(line)
     ]
-    assert findings == []
+    assert findings == [], "say who gets it, or which it is: reported, restored, repeated, reproduced, started"
 
 
 def test_no_committed_file_names_a_place_on_a_machine() -> None:
