@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import networkx as nx
 
 from barrierlab.sim.scenario.settings import Scenario
+
+if TYPE_CHECKING:
+    from barrierlab.sim.scenario.load import AnyScenario
 
 STEPS_PER_S = 100_000
 """About so many steps are simulated in a second on one core, the verdict included (`make bench` measures it)."""
@@ -16,13 +19,13 @@ LONG_S = 60.0
 """A run that takes longer is announced."""
 
 
-def steps(scenario: Any) -> float:
-    """Return about how many steps a run has, an event, watermark or barrier at a task being one; 0 where unknown.
+def steps(scenario: AnyScenario) -> float:
+    """Return about how many steps a run has, an event, watermark or barrier at a task being one.
 
     What operators make of events, and what is replayed after a crash, is not counted.
     """
     if not isinstance(scenario, Scenario):
-        return 0.0
+        return scenario.steps
     until_s, topology = scenario.until_s, scenario.topology
     graph, per_s = topology.graph(), 0.0
     for name, source in scenario.sources.items():
@@ -37,16 +40,17 @@ def steps(scenario: Any) -> float:
     return per_s * until_s
 
 
-def announcement(scenario: Any) -> str | None:
+def announcement(scenario: AnyScenario) -> str | None:
     """Return a line about a run that will take long; None of any other."""
     expected = steps(scenario)
     seconds = expected / STEPS_PER_S
     if seconds < LONG_S:
         return None
+    kept = " without --events FILE" if isinstance(scenario, Scenario) else ""
     return (
         f"about {expected:.0e} steps, at {STEPS_PER_S:,} a second some {_span(seconds)}, and "
-        f"{expected * BYTES_PER_STEP / 1e9:,.0f} GB of memory "
-        "without --events FILE; a shorter until_s, lower rates or longer intervals make fewer, --budget 60s ends it"
+        f"{expected * BYTES_PER_STEP / 1e9:,.0f} GB of memory{kept}; "
+        "a shorter until_s, lower rates or longer intervals make fewer, --budget 60s ends it"
     )
 
 

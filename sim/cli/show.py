@@ -53,6 +53,8 @@ def read_trace(path: Path) -> tuple[str, dict[str, str], list[Entry]]:
 
 def parsed_trace(text: str, path: Path) -> tuple[str, dict[str, str], list[Entry]]:
     """Return the same of a text; errors call it by the path."""
+    if kind_of_trace(text):
+        raise ShowError(f"{path}: {of_other(text)} has no checkpoints; give a trace of a job")
     if text and not text.endswith("\n"):
         raise ShowError(f"{path}: its last line has no end, so that it may be cut off; give a whole trace")
     head, entries = read(text, path.name)
@@ -183,6 +185,11 @@ OTHER_FORMATS = ("text", "svg")
 """Of a journal of a join or of control signals, which has no cuts of checkpoints."""
 
 
+def of_other(text: str) -> str:
+    """Return what a journal is of, if that is no job."""
+    return "a journal of " + {"join": "a join", "control": "control signals"}[kind_of_trace(text)]
+
+
 def as_other(text: str, path: Path, form: str) -> str:
     """Return a journal of a join or of control signals in another form.
 
@@ -192,8 +199,7 @@ def as_other(text: str, path: Path, form: str) -> str:
         If there is no such form of it, or nothing in it to draw.
     """
     if form not in OTHER_FORMATS:
-        of = {"join": "a join", "control": "control signals"}[kind_of_trace(text)]
-        raise ShowError(f"{path}: a journal of {of} has no {form}; allowed: {', '.join(OTHER_FORMATS)}")
+        raise ShowError(f"{path}: {of_other(text)} has no {form}; allowed: {', '.join(OTHER_FORMATS)}")
     if form == "text":
         return text
     try:
@@ -260,6 +266,8 @@ def show_command(
         text = _text_of(run_of)
     try:
         if kind_of_trace(text):
+            if checkpoint_id is not None:
+                raise ShowError(f"{run_of}: {of_other(text)} has no checkpoints; leave --checkpoint out")
             is_broken = any(line.startswith("! ") for line in text.splitlines())
             steps, verdict = len(text.splitlines()), BROKEN if is_broken else HOLDS
             text = as_other(text, run_of, form)

@@ -25,6 +25,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import networkx as nx
+
 from barrierlab.impl.control import BarrierControlSignalKind, CountingAligner, IdentityAligner, InstantControlSignal
 from barrierlab.impl.control.processor import MakeControlAligner
 from barrierlab.model.control.operators import KINDS
@@ -123,6 +125,14 @@ class ControlScenario:
         its |= {f"signal at {at_s:g} s": f"{signal} on {carrier}" for at_s, signal, carrier in self.signals[:10]}
         picture = self.wiring._repr_html_()
         return block(f"{self.name}: {self.title}", "", picture, facts(its | dict(self.settings)))
+
+    @property
+    def steps(self) -> float:
+        """Return about how many steps a run has, an event at a processor being one."""
+        ends = map(self.wiring.ends, self.wiring.channels[DATA])
+        graph = nx.DiGraph((sender, receiver) for sender, _, receiver, _ in ends)
+        per_s = (each.rate_per_s * (1 + len(nx.descendants(graph, name))) for name, each in self.sources.items())
+        return self.until_s * sum(per_s)
 
     @property
     def topology(self) -> str:

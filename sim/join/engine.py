@@ -540,7 +540,7 @@ class JoinResult(JudgedRun):
     def trace(self) -> str:
         """The journal as text, under what it is of, a line an entry."""
         fields = {"join": self.scenario.join.barrier, "scenario": self.scenario.name, "seed": self.seed}
-        head = [f"# {self.scenario.title}", *(f"{key}: {value}" for key, value in fields.items()), ""]
+        head = [f"# {' '.join(self.scenario.title.split())}", *(f"{key}: {value}" for key, value in fields.items()), ""]
         return "\n".join([*head, *map(entry_text, self.entries), *(f"! {v}" for v in self.violations)]) + "\n"
 
     def measured(self) -> dict[str, Any]:

@@ -186,6 +186,11 @@ class JoinScenario:
         return " ".join(f"{name}->{self.join.barrier}" for name in self.inputs)
 
     @property
+    def steps(self) -> float:
+        """Return about how many steps a run has: four a frame, as long as it takes to publish, observe and join one."""
+        return 4 * self.until_s * sum(each.rate_per_s for each in self.inputs.values())
+
+    @property
     def streams(self) -> dict[str, int]:
         """The stream id of each input."""
         return {name: index for index, name in enumerate(self.inputs, 1)}
@@ -226,6 +231,8 @@ class JoinBuilder(Builder):
             self.fail("", f"measures nothing: warmup_s and cooldown_s leave nothing of until_s = {scenario.until_s:g}")
         if not inputs:
             self.fail("", "has no table [input.NAME]; give each stream one")
+        if CLOCK in inputs:
+            self.fail(f"[input.{CLOCK}]", "has the name of what else sets output times; give the stream another")
         if join.barrier == "sequence":
             if join.drive is not None:
                 self.fail("[join] drive", "is given with a sequence barrier, whose outputs follow one another")

@@ -168,7 +168,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "a trace does not hold the operators" in out
 
 
-def test_the_command_ends_as_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_ends_as_its_verdict(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A script could not tell an inconsistent cut, one that the protocol permits, and wrong input."""
     broken = str(next(path for path in BROKEN if path.stem == "A04_barrier_after_held_records"))
     status, out, _ = barrierlab(capsys, "witness", broken, "--checkpoint", "1")
@@ -179,5 +179,8 @@ def test_the_command_ends_as_its_verdict(capsys: pytest.CaptureFixture[str]) -> 
     assert (status, out, "allowed: 1, 2, 3, 4" in err) == (2, "", True)
     status, _, err = barrierlab(capsys, "witness", "lockstep_cameras", "--checkpoint", "1")
     assert (status, "its runs have no checkpoints" in err) == (2, True)
+    (trace := tmp_path / "join.trace").write_text(run(load("lockstep_cameras", {"until_s": 1.5})).trace())
+    status, _, err = barrierlab(capsys, "witness", str(trace), "--checkpoint", "1")
+    assert (status, "a journal of a join has no checkpoints; give a trace of a job" in err) == (2, True)
     status, _, err = barrierlab(capsys, "witness", broken, "--checkpoint", "1", "--seed", "2")
     assert (status, "leave them out" in err) == (2, True)

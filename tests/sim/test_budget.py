@@ -105,6 +105,17 @@ def test_what_takes_long_is_announced() -> None:
     assert text is not None
     assert "years, and " in text
     assert "--budget 60s ends it" in text
+    for name in ("lockstep_cameras", "graceful_shutdown"):
+        text = announcement(load(name, {"until_s": 1e6}))
+        assert text is not None
+        assert "GB of memory; a shorter until_s" in text
+
+
+def test_the_estimate_of_others_is_of_the_right_size() -> None:
+    """A join with a rate that was mistyped would run for hours without a word, until the memory is full."""
+    join, signals = load("lockstep_cameras", {"drop": 0.0}), load("sync_under_skew")
+    assert 0.7 < steps(join) / len(run(join, 1).entries) < 1.5
+    assert 0.7 < steps(signals) / sum(entry[1] in (">emit", "deliver") for entry in run(signals, 1).entries) < 1.5
 
 
 @pytest.mark.parametrize("name", ["diamond", "flink_chain"])

@@ -341,6 +341,12 @@ def test_a_join_is_run_and_shown(capfd: pytest.CaptureFixture[str], tmp_path: Pa
     assert found["join"]["skips"] == {}
 
 
+def test_a_title_is_a_line_of_the_journal(tmp_path: Path) -> None:
+    """The file that `run --trace` writes would be no trace for `show`, or have a violation that nobody found."""
+    result = joined(tmp_path, title="two\n! CUT: lines")
+    assert result.trace().startswith("# two ! CUT: lines\njoin: sequence\n")
+
+
 def test_joins_are_listed(capfd: pytest.CaptureFixture[str]) -> None:
     """Nobody would know of them."""
     status, out, _ = barrierlab(capfd, "scenarios", "--json")
@@ -364,6 +370,7 @@ def test_what_came_out_is_a_frame(tmp_path: Path) -> None:
         ({"join": {"barier": "sequence"}}, "[join] has no key 'barier'; allowed: barrier"),
         ({"join": {"barrier": "time"}}, "[join] barrier is 'time'; allowed: 'sequence' or 'timestamp' or 'latest'"),
         ({"join": {"barrier": "timestamp"}}, "[join] has no key 'drive'; give 'clock' or an input: a, b"),
+        ({"input": {"clock": {}}}, "[input.clock] has the name of what else sets output times"),
         ({"join": {"barrier": "timestamp", "drive": "c"}}, "[join] drive is 'c'; allowed: clock, a, b"),
         ({"join": {"drive": "a"}}, "[join] drive is given with a sequence barrier"),
         ({"join": {"barrier": "timestamp", "drive": "clock"}}, "[join] tick_s goes with drive = 'clock'"),

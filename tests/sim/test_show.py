@@ -261,6 +261,9 @@ def test_a_journal_without_channels_is_shown_as_it_is(
     status, out, err = show(capsys, str(file), "--format", "perfetto")
     assert (status, out) == (2, "")
     assert err == f"barrierlab: {file}: a journal of {of} has no perfetto; allowed: text, svg\n"
+    status, out, err = show(capsys, str(file), "--checkpoint", "1")
+    assert (status, out) == (2, "")
+    assert err == f"barrierlab: {file}: a journal of {of} has no checkpoints; leave --checkpoint out\n"
 
 
 @pytest.mark.parametrize("title", ["join: cursors", "late join: a joiner", "join table: maps", "control: a diamond"])
