@@ -445,6 +445,21 @@ def rec(
 
 RUN_INVARIANTS = {"REC": rec}
 
+MEANING = {
+    "CUT": "what a sender had sent before its cut, its receiver had taken before its own, or it is recorded",
+    "FIFO": "messages of a channel take effect in channel order",
+    "ONCE": "a task takes one snapshot a checkpoint",
+    "FWD": "a barrier leaves between what came of input ahead of it and what came of input behind it",
+    "NOLOSS": "every event taken from a channel is processed exactly once",
+    "WM": "a watermark takes effect after all events before it, and never goes back",
+    "ID": "checkpoint ids strictly increase at every task",
+    "LIVE": "every checkpoint that is begun ends everywhere, and nothing stays blocked",
+    "BOUND": "no buffer grows beyond its limit",
+    "REC": "after a restore every event of a source has its effect as often as its sink promises, inside and outside",
+    "RAISED": "no machine of the system under test raises",
+}
+"""A sentence for each, as reports have it, and for `RAISED`, which no history shows."""
+
 PREMISES = {
     "CUT": "channels of completed checkpoints with something sent before the cut",
     "FIFO": "channels that carried two messages or more",

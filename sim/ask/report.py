@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from barrierlab.model.join.invariants import JOIN_INVARIANTS
-from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
+from barrierlab.model.spec.invariants import INVARIANTS, MEANING, RUN_INVARIANTS
 from barrierlab.sim.ask.analyses import INTERVALS
 from barrierlab.sim.ask.answer import Answer, text_of
 from barrierlab.sim.ask.bench import Bench, Number, QuestionError
@@ -23,7 +23,7 @@ from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.sweep import figures
 from barrierlab.sim.sweep.join.report import drawn_of_join
 from barrierlab.sim.sweep.page import PageTable, Section, figure_of, render_page
-from barrierlab.sim.sweep.report import DRAWN, FIRST, LAST, MEANING, words_of
+from barrierlab.sim.sweep.report import DRAWN, FIRST, LAST, words_of
 from barrierlab.sim.sweep.rerun import ANSWER
 from barrierlab.sim.sweep.run_drawings import JOB_WORDS, Drawn, checkpoint_of, drawn_again, job_of
 from barrierlab.sim.sweep.store import keep_scenarios, versions

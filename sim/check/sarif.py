@@ -25,6 +25,7 @@ from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation, 
 from barrierlab.model.checkpoint.external import load
 from barrierlab.model.checkpoint.scripted_scopes import TELLS
 from barrierlab.model.explore.checker import UNDECIDED
+from barrierlab.model.spec.invariants import MEANING
 from barrierlab.sim.check.runner import CheckPlan
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -163,10 +164,6 @@ def sarif(outcomes: Sequence[Outcome], violations: Sequence[ScopeViolation], cho
 
 
 def _meaning(name: str) -> str:
-    from barrierlab.sim.sweep.report import (
-        MEANING,  # it comes with the libraries of reports, which no other output needs
-    )
-
     return {**MEANING, **BESIDE_INVARIANTS}.get(name, name)
 
 

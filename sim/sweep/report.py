@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from barrierlab.model.spec.invariants import MEANING
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.load import all_shipped
 from barrierlab.sim.sweep import figures, measured
@@ -39,19 +40,6 @@ FOUND: tuple[Section, ...] = (
 DICTIONARY: Section = ("dictionary", "Data dictionary")
 SECTIONS = (*FIRST, *FOUND, *LAST, DICTIONARY)
 """The sections that every report on jobs has; those of `DRAWN` stand there if a checkpoint completed."""
-MEANING = {
-    "CUT": "what a sender had sent before its cut, its receiver had taken before its own, or it is recorded",
-    "FIFO": "messages of a channel take effect in channel order",
-    "ONCE": "a task takes one snapshot a checkpoint",
-    "FWD": "a barrier leaves between what came of input ahead of it and what came of input behind it",
-    "NOLOSS": "every event taken from a channel is processed exactly once",
-    "WM": "a watermark takes effect after all events before it, and never goes back",
-    "ID": "checkpoint ids strictly increase at every task",
-    "LIVE": "every checkpoint that is begun ends everywhere, and nothing stays blocked",
-    "BOUND": "no buffer grows beyond its limit",
-    "RAISED": "no machine of the system under test raises",
-    "REC": "after a restore every event of a source has its effect as often as its sink promises, inside and outside",
-}
 MOST_VIOLATIONS = 50
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barrierlab.model.checkpoint.trace import COMMENT, judged, read, write
-from barrierlab.model.spec.invariants import INVARIANTS, PREMISES, RUN_INVARIANTS
+from barrierlab.model.spec.invariants import INVARIANTS, MEANING, PREMISES, RUN_INVARIANTS
 
 KEPT = Path(__file__).parents[1] / "traces"
 TRACES = sorted(KEPT.glob("**/*.trace"))
@@ -58,9 +58,10 @@ def test_a_sound_trace_holds(path: Path) -> None:
     assert judged(path.read_text(), path.name).verdict == "holds"
 
 
-def test_every_invariant_has_a_premise() -> None:
-    """An invariant would be left out of what a verdict says of the vacuous ones."""
+def test_every_invariant_has_a_premise_and_a_meaning() -> None:
+    """An invariant would be missing among the vacuous ones of a verdict, or stand in a report without a word."""
     assert list(PREMISES) == [*INVARIANTS, *RUN_INVARIANTS]
+    assert list(MEANING) == [*INVARIANTS, *RUN_INVARIANTS, "RAISED"]
 
 
 @pytest.mark.parametrize("path", sorted(KEPT.glob("broken/*.trace")), ids=lambda path: path.stem)
