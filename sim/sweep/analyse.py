@@ -34,7 +34,7 @@ PIECES = ("start_delay_ms", "alignment_ms", "sync_ms", "rest_ms")  # of the crit
 STATISTICS = ("end_to_end_ms", *PIECES)
 CONFIDENCE = 0.95
 LEAST_RUNS = 5  # of fewer, Student's t is wide and rests on a normal distribution that nobody can see in them
-_BINS = 5  # an axis whose values are drawn is shown in so many bins of equal count
+_BINS = 5  # an axis whose values are drawn is shown in so many bins of about equal count, at most
 ASKED = ("sweep", "title", "question", "parts", "versions")  # of the manifest
 SHOWN_ERRORS = 50
 READ = ("tasks", "checkpoints", "runs", "violations")
@@ -342,10 +342,17 @@ def _effects(sql: QueryEngine, about: _Cells, parts: Sequence[AnalysisRow]) -> l
         f"SELECT axis, value, is_first, number, others, run_id, seed, {moved} FROM per_run JOIN settings USING (cell)",
         kept=True,
     )
+    # Runs of one value share a bin: two bins of one value would have one middle, and be one row of half of them.
     bins = f"""
         SELECT axis, cast(bin AS string) AS value, seed, number, {moved}
-        FROM (SELECT *, ntile({_BINS}) OVER (PARTITION BY axis ORDER BY number, run_id) AS bin FROM along
-              WHERE number IS NOT NULL) AS drawn
+        FROM (
+            SELECT *, floor({_BINS} * (place - 1) / drawn) AS bin
+            FROM (
+                SELECT *, rank() OVER (PARTITION BY axis ORDER BY number) AS place,
+                    cast(count(*) OVER (PARTITION BY axis) AS double) AS drawn
+                FROM along WHERE number IS NOT NULL
+            ) AS ranked_numbers
+        ) AS binned_numbers
     """
     middles = {
         (row["axis"], row["value"]): f"{row['middle']:.6g}"

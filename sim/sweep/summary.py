@@ -90,11 +90,19 @@ def _share(part: str, rows: Sequence[ResultRow]) -> str:
     )
 
 
-def _strongest(effects: Iterable[ResultRow]) -> str:
+def _strongest(effects: Sequence[ResultRow]) -> str:
+    """Return a sentence on what changes the duration most, and another on the axes that it does not know of."""
+    text = _strongest_listed(effects)
+    drawn = ", ".join(dict.fromkeys(effect["axis"] for effect in effects if effect["drawn"]))
+    return f"{text} Not compared are axes whose values are drawn: {drawn}." if text and drawn else text
+
+
+def _strongest_listed(effects: Iterable[ResultRow]) -> str:
     found = [(effect, row) for effect in effects for row in effect["differences"]]
     if not found:
         return ""
-    effect, row = max(found, key=lambda pair: abs(pair[1]["end_to_end_ms"]["at"]))
+    # A difference that may be chance hides no smaller one that is not.
+    effect, row = max(found, key=lambda pair: (_is_sure(pair[1]), abs(pair[1]["end_to_end_ms"]["at"])))
     change = row["adjusted_ms"]
     among = "only difference" if len(found) == 1 else f"largest of {len(found)} differences"
     step = f"{effect['axis']} from {row['from']} to {row['value']}"
@@ -103,7 +111,7 @@ def _strongest(effects: Iterable[ResultRow]) -> str:
             f"The {among} is that of {step}: {change['at']:+.1f} ms; {change['n']} seeds "
             f"are too few for an interval ({LEAST_RUNS} are needed), so it may be chance."
         )
-    if change["low"] <= 0.0 <= change["high"]:
+    if not _is_sure(row):
         return (
             f"Nothing changes the duration more than chance does: the {among}, {step}, is "
             f"{change['at']:+.1f} ms{_interval(change, len(found))}."
@@ -116,8 +124,23 @@ def _strongest(effects: Iterable[ResultRow]) -> str:
     return (
         f"What changes the duration most is {effect['axis']}: from {row['from']} to {row['value']} {verb} it by "
         f"{_ms(abs(change['at']))}{_interval(size, len(found))}, {_ms(abs(pieces[most]))} of it {most}, other things "
-        "equal."
+        f"equal.{_larger(found, row)}"
     )
+
+
+def _larger(found: Sequence[tuple[ResultRow, ResultRow]], strongest: ResultRow) -> str:
+    """Return a sentence on a difference that is larger than the strongest one, but may be chance."""
+    effect, row = max(found, key=lambda pair: abs(pair[1]["end_to_end_ms"]["at"]))
+    if row is strongest:
+        return ""
+    step = f"{effect['axis']} from {row['from']} to {row['value']}"
+    return f" A larger one, {step}, is {row['end_to_end_ms']['at']:+.1f} ms, which may be chance."
+
+
+def _is_sure(row: ResultRow) -> bool:
+    """Return whether the interval of a difference leaves out 0."""
+    change = row["adjusted_ms"]
+    return change["low"] is not None and not change["low"] <= 0.0 <= change["high"]
 
 
 def _trust(cells: Sequence[ResultRow]) -> str:

@@ -182,12 +182,27 @@ def test_differences_are_paired_by_seed_and_setting(analysis, frame):
 
 
 def test_drawn_axes_are_shown_in_bins(analysis, frame):
-    """An axis without listed values is cut into bins of equal count, named by their middle."""
+    """An axis without listed values is cut into bins of equal count where no value repeats, named by their middle."""
     effect = next(e for e in analysis["effects"] if e["part"] == "drawn")
     drawn = frame[frame["part"] == "drawn"].groupby([RATE, "seed"])["end_to_end_duration_ms"].mean().reset_index()
     middles = drawn[RATE].sort_values().to_numpy().reshape(5, -1).mean(axis=1)
     assert [float(row["value"]) for row in effect["values"]] == pytest.approx(list(middles), rel=1e-5)
     assert effect["differences"] == []
+
+
+def test_a_value_that_is_drawn_often_is_one_bin_of_all_its_runs(tmp_path, in_process):
+    """Two bins of whole numbers would have one middle, and the runs of one of them would be in no row."""
+    values = "axes = { capacity = { low = 1, high = 2 }, RATE = { low = 1.0, high = 9.0 } }"
+    values = values.replace("capacity", '"channel.default.capacity"').replace("RATE", f'"{RATE}"')
+    part = f'[[part]]\nscenario = "diamond"\nseeds = [1]\nrandom = {{ samples = 12, {values} }}'
+    plan = plan_of(part, "whole", Path("whole.toml"))
+    store = Store.create(tmp_path / "out", plan)
+    execute(plan, store, "processes[2]", simulate="fake_runs:compute")
+    effect = next(e for e in on_duckdb(store)["effects"] if e["axis"] == "channel.default.capacity")
+    runs = pd.DataFrame([run.parameters for run in plan.runs])  # a run takes 10 and 20 times its rate, and its seed
+    means = 15.0 * runs.groupby("channel.default.capacity")[RATE].mean() + 1.0
+    found = {row["value"]: row["end_to_end_ms"]["at"] for row in effect["values"]}
+    assert found == pytest.approx({"1": means[1], "2": means[2]})
 
 
 def test_the_report_stands_alone(page, store):

@@ -62,7 +62,7 @@ def analysis(*changes: tuple[float, float]) -> dict[str, Any]:
         }
         for number, (at, deviation) in enumerate(changes, 1)
     ]
-    effects = [{"part": "p", "axis": "rate", "values": [], "differences": differences}]
+    effects = [{"part": "p", "axis": "rate", "drawn": False, "values": [], "differences": differences}]
     return {
         "sweep": {"parts": []},
         "pieces": [],
@@ -98,6 +98,23 @@ def test_the_strongest_of_many_has_a_wider_interval() -> None:
     assert alone.startswith("What changes the duration most")
     assert of_many.startswith("Nothing changes the duration more than chance does: the largest of 20 differences")
     assert "adjusted for 20 differences" in of_many
+
+
+def test_a_difference_that_may_be_chance_hides_none_that_is_not() -> None:
+    """One axis of much noise, and a whole sweep would be said to change nothing."""
+    (text,) = answer(analysis((100.0, 90.0), (50.0, 5.0)))
+    assert text.startswith("What changes the duration most is rate: from 0 to 2 lengthens it by 50 ms")
+    assert text.endswith("A larger one, rate from 0 to 1, is +100.0 ms, which may be chance.")
+
+
+def test_an_answer_says_which_axes_it_does_not_compare() -> None:
+    """The listed axis would be called the strongest, beside a drawn one that changes the duration tenfold."""
+    for sure, change in ("What changes the duration most", (40.0, 10.0)), ("Nothing changes the duration", (0.4, 2.9)):
+        found = analysis(change)
+        found["effects"].append({"part": "p", "axis": "load", "drawn": True, "values": [], "differences": []})
+        (text,) = answer(found)
+        assert text.startswith(sure)
+        assert text.endswith(". Not compared are axes whose values are drawn: load.")
 
 
 def test_too_few_seeds_leave_chance_open() -> None:
