@@ -332,7 +332,8 @@ def test_a_question_has_a_sentence_for_each_case_and_an_oracle(question: Questio
     if question.analysis["name"] == "quantile":
         cases -= {"steady"} if "judge_timeout" in question.analysis else {"helps", "useless"}
     assert set(question.answer) == cases
-    assert f"test_{question.name.lower()}_" in Path(__file__).read_text(encoding="utf-8")
+    oracle = f"test_{question.name.lower()}_"
+    assert oracle in Path(__file__).read_text(encoding="utf-8"), f"here is no test {oracle}...: what holds it right"
     sentence = question.answer[next(case for case in ANALYSES[question.analysis["name"]][1] if case in cases)]
     assert [name for _, name, _, _ in string.Formatter().parse(sentence) if name]
 
@@ -342,7 +343,7 @@ def test_the_page_says_what_holds_each_answer_right() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for name in names():
         question = question_of(name)
-        assert f"| {name} | {question.question} |" in page
+        assert f"| {name} | {question.question} |" in page, f"{PAGE.name} has no row of {name}"
         assert (question.oracle or question.missing) in page
     assert [question_of(f"Q{n}").name for n in range(1, 16)] == [f"Q{n}" for n in range(1, 16)]
 
