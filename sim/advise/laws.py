@@ -85,6 +85,15 @@ def largest_lag_s(period_s: float, duration_s: float, down_s: float) -> float:
     return down_s + duration_s + period_s
 
 
+def largest_lag_after_stuck_s(interval_s: float, timeout_s: float, duration_s: float, down_s: float) -> float:
+    """Return the same where the checkpoint before the one that was not complete yet was stuck until it expired.
+
+    The state that is restored is an interval older then, and the next checkpoint begins when one is due and the stuck
+    one has expired.
+    """
+    return largest_lag_s(interval_s + max(interval_s, timeout_s), duration_s, down_s)
+
+
 def catch_up_s(lag_s: float, load: float) -> float:
     """Return the time in which a job with this load (arrivals over capacity) is through with a lag; inf from load 1."""
     return lag_s * load / (1 - load) if load < 1 else math.inf

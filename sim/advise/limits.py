@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from barrierlab.model.checkpoint.protocols import protocol_of
-from barrierlab.sim.advise.laws import largest_lag_s
+from barrierlab.sim.advise.laws import largest_lag_after_stuck_s
 from barrierlab.sim.advise.pieces import NoAdviceError, Pieces, measured
 from barrierlab.sim.advise.simulated import SimulatedPoint
 from barrierlab.sim.scenario.settings import Scenario
@@ -109,8 +109,8 @@ def limits(pieces: Pieces, points: Sequence[SimulatedPoint], mtbf_s: float, inte
     timeout_s = LONGEST * longest_s
     k = tolerable(failing, interval_s, mtbf_s)
     window_s = (k + 1) * max(interval_s, timeout_s)
-    stuck_s = largest_lag_s(max(interval_s, timeout_s), pieces.duration_s, pieces.down_s)
-    default_s = largest_lag_s(max(interval_s, FLINK_TIMEOUT_S), pieces.duration_s, pieces.down_s)
+    stuck_s = largest_lag_after_stuck_s(interval_s, timeout_s, pieces.duration_s, pieces.down_s)
+    default_s = largest_lag_after_stuck_s(interval_s, FLINK_TIMEOUT_S, pieces.duration_s, pieces.down_s)
     checkpoints = "checkpoint" if k == 1 else "checkpoints"
     sentence = (
         f"Let a checkpoint expire after {timeout_s:.3g} s, {LONGEST:g} times the longest of {seen - failed} that "

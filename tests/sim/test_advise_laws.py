@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +12,13 @@ from barrierlab.sim.advise.laws import (
     best_period_s,
     catch_up_s,
     daly_work_s,
+    largest_lag_after_stuck_s,
     largest_lag_s,
     utilisation,
     young_work_s,
 )
+from barrierlab.sim.checkpoint.result import run
+from barrierlab.sim.scenario.load import load
 
 # cost, time between failures, Young, Daly, the exact work, the exact period, utilisation there, what a restart loses
 ROWS = [
@@ -78,3 +82,36 @@ def test_the_lag_is_what_is_to_be_read_again_and_what_arrived_meanwhile() -> Non
     assert largest_lag_s(10.0, 1.0, 5.0) == 16.0
     assert catch_up_s(5 + 1 + 10 / 2, 0.8) == pytest.approx(44.0)
     assert catch_up_s(1.0, 1.0) == math.inf
+
+
+STUCK = """
+topology = "a->k"
+until_s = 14.0
+source.a.rate_per_s = 50.0
+operator.k.kind = "sink"
+checkpoint = { interval_s = 2.0, timeout_s = TIMEOUT, tolerable_failures = 9 }
+recovery = { detection_s = 0.1, restart_s = 1.0 }
+[[fault]]
+kind = "lost_ack"
+task = "k"
+at_s = 3.9
+for_s = 0.5
+[[fault]]
+kind = "crash"
+task = "k"
+at_s = AT
+"""
+
+
+@pytest.mark.parametrize("timeout_s", [0.5, 5.0])
+def test_a_stuck_checkpoint_costs_its_own_interval_as_well(timeout_s: float, tmp_path: Path) -> None:
+    """A timeout below the interval would seem to make a stuck checkpoint free of charge."""
+    next_s = 4.0 + max(2.0, timeout_s)  # the second is stuck, and the job crashes as the third begins
+    file = tmp_path / "stuck.toml"
+    file.write_text(STUCK.replace("TIMEOUT", str(timeout_s)).replace("AT", str(next_s)))
+    result = run(load(file))
+    (failure,) = result.recovery_rows()
+    assert failure["checkpoint_id"] == 1
+    assert [row["failure_reason"] for row in result.checkpoint_rows()][1] == "expired"
+    lag_s = failure["restored_ms"] / 1e3 - 2.0  # the state that is restored is of 2 s
+    assert largest_lag_after_stuck_s(2.0, timeout_s, 0.0, failure["downtime_ms"] / 1e3) == pytest.approx(lag_s)
