@@ -504,7 +504,7 @@ def barriers(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     exactly. Else the timestamp barrier is advised if it takes away skew, beyond chance, that the latest value has.
     """
     from barrierlab.sim.scenario.file import ScenarioError
-    from barrierlab.sim.sweep.join.analyse import ENOUGH
+    from barrierlab.sim.sweep.join.analyse import CUT_OFF, ENOUGH, is_cut_off
 
     variants: dict[str, Changes] = {}
     notes, rows = [], []
@@ -520,6 +520,8 @@ def barriers(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     for name, changes in variants.items():
         share = _mean(bench, changes, "complete_share")
         shares[name] = share.at
+        if is_cut_off(share.at, _mean(bench, changes, "waiting_share").at):
+            notes.append(f"{name} {CUT_OFF}")
         numbers[f"{name}_share"] = share
         row: Cells = {"barrier": name, "share": share.at}
         for measure in ("wait_p99", "skew_p99"):

@@ -180,10 +180,12 @@ class Bench:
         return [(run_id_of(self.scenario, settings, facts.seed), settings, facts) for settings, facts in found]
 
     def shortest_window_s(self) -> float:
-        """Return the shortest window of a join's rules: no lateness may be larger."""
+        """Return the shortest window of a join's rules: where there is one, no lateness may be larger."""
         windows = [each.window_s for each in self.scenario.inputs.values() if each.window_s is not None]
         if not windows:
-            raise NothingToSayError(f"{self.scenario.name} has no window_s: no lateness may be larger than one")
+            raise NothingToSayError(
+                f"{self.scenario.name} has no window_s, up to which a budget is looked for: give one"
+            )
         return float(min(windows))
 
     def loaded(self, changes: Changes) -> Scenario:

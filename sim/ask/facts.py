@@ -31,6 +31,7 @@ class JoinFacts:
     wait_p99_ms: float | None
     age_p99_ms: float | None
     skew_p99_ms: float | None
+    waiting_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,8 @@ def of_result(result: Result) -> Facts:
 def of_join(result: JoinResult) -> Facts:
     """Return the facts of a run of a join."""
     (row,) = result.join_rows()
-    names = ("barrier", "lateness_ms", "complete_share", "wait_p99_ms", "age_p99_ms", "skew_p99_ms")
+    row["waiting_share"] = row["waiting"] / row["wanted"] if row["wanted"] else 0.0
+    names = ("barrier", "lateness_ms", "complete_share", "wait_p99_ms", "age_p99_ms", "skew_p99_ms", "waiting_share")
     return Facts(
         seed=result.seed,
         verdict=result.verdict,

@@ -114,6 +114,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "age_p99": ("ms", lambda f: f.join.age_p99_ms if f.join else None),
     "skew_p99": ("ms", lambda f: f.join.skew_p99_ms if f.join else None),
     "complete_share": ("%", lambda f: f.join.complete_share if f.join else None),
+    "waiting_share": ("%", lambda f: f.join.waiting_share if f.join else None),
     "drain": ("ms", lambda f: f.drain_ms),
 }
 """By name: unit, and the number of one run; None where a run has none."""

@@ -320,6 +320,10 @@ def test_joins_of_one_rate_are_joined_by_sequence() -> None:
         assert any("timestamp is not possible here" in note for note in pair.notes) or at(pair, "timestamp_share") >= 0
         sentence = question.answer["sequence"].format(**{name: str(each) for name, each in pair.numbers.items()})
         assert "Take the sequence barrier" in sentence
+        file.write_text(text.replace("offset = 0", "delay_s = 0.2", 1), encoding="utf-8")
+        cut = ANALYSES["barriers"][0](Bench(str(file), {}, {}, 1, 0.5, Serial(), of_joins=True), question.analysis)
+        assert cut.case == "none"
+        assert any(note.startswith("sequence has the others waiting when a run ends") for note in cut.notes)
 
 
 # What every question owes.

@@ -205,6 +205,13 @@ def test_what_loses_outputs_is_not_recommended() -> None:
     assert exact.startswith("all: sequence joins them exactly: 99 % wait at most 50 ms for a skew of at most 1 ms")
 
 
+def test_what_only_the_end_of_a_run_cuts_off_is_said() -> None:
+    """A barrier that joins all would be called of no use, since a short run ends while its last outputs wait."""
+    row, about = run_of(1, "timestamp", 0, 4, share=0.98)
+    (sentence,) = answer(cells((row | {"skipped": 0, "skipped_failed": 0}, about)))
+    assert "come out complete; timestamp has the others waiting when a run ends: give a cooldown_s" in sentence
+
+
 def test_streams_are_told_apart_by_what_varies() -> None:
     """Cells of different streams would be averaged, or each have a long name that says nothing."""
     runs = [run_of(n, "latest", None, 5.0 + n, jitter=j, until_s=9) for n, j in enumerate(["low", "high", "low"])]

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from barrierlab.sim.sweep.store import Store
 
 ENOUGH = 0.99
+CUT_OFF = (
+    "has the others waiting when a run ends: give a cooldown_s longer than outputs wait, or see which stream stops"
+)
 FREE = 1.05
 TIMES = {"wait_p99_ms": "wait", "age_p99_ms": "age", "skew_p99_ms": "skew"}
 SKIPPED = {skip_column(reason): f"skipped: {words}" for reason, words in SKIPS.items()}
@@ -161,7 +164,14 @@ def _advice(found: list[ResultRow]) -> str:
         parts.append(f"latest if waiting is worse than skew: {_cost(latest)}")
     if useless:
         parts.append(f"not {', '.join(useless)}: fewer than {100 * ENOUGH:.0f} % of the outputs come out complete")
+    cut_off = {c["barrier"] for c in found if is_cut_off(c["complete_share"], c["outcomes"]["waiting"], c["wanted"])}
+    parts += [f"{name} {CUT_OFF}" for name in useless if name in cut_off]
     return "; ".join(parts)
+
+
+def is_cut_off(complete_share: float, waiting: float, wanted: float = 1.0) -> bool:
+    """Return whether the outputs that wait when a run ends decide that a barrier is not of use."""
+    return complete_share < ENOUGH <= complete_share + (waiting / wanted if wanted else 0.0)
 
 
 def _cost(cell: ResultRow) -> str:
