@@ -251,7 +251,7 @@ def lay_out(entries: Sequence[Entry], topology: Topology, checkpoint_id: int | N
     for entry in entries:
         layout.add(entry)
     drawn.step_of_entry = layout.steps
-    _choose_cut(drawn, entries, checkpoint_id)
+    _choose_cut(drawn, checkpoint_id)
     for attempt, (first, last) in zip(Run.of(entries, topology).attempts, _attempts(entries), strict=True):
         if first < last:
             _judge_fates(drawn, attempt.history, layout.steps[first], layout.steps[last - 1])
@@ -344,7 +344,7 @@ def _checkpoint_of(message: object) -> int | None:
     return getattr(message, "checkpoint_id", None) if kind_of(message) == "CheckpointBarrier" else None
 
 
-def _choose_cut(drawn: SpaceTime, entries: Sequence[Entry], wanted: int | None) -> None:
+def _choose_cut(drawn: SpaceTime, wanted: int | None) -> None:
     snapshots = [mark for mark in drawn.marks if mark.kind == "snapshot"]
     completed = [mark.text.split()[0] for mark in drawn.marks if mark.kind == "completed"]
     ids = [*completed, *(mark.text.split()[-1] for mark in snapshots if not completed)]

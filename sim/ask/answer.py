@@ -89,7 +89,7 @@ def answered(question: Question, bench: Bench) -> Answer:
     found = analyse(bench, question.analysis)
     words = {name: each if isinstance(each, str) else text_of(each) for name, each in found.numbers.items()}
     sentence = _with_sameness_once(question.answer[found.case].format(**words))
-    moves, left_out = _moved(question, bench, found)
+    moves, left_out = _moved(question, found)
     notes = [*found.notes]
     if bench.cut_short:
         notes.append("the budget was used up before the interval was as narrow as --precision asks for")
@@ -120,7 +120,7 @@ def _with_sameness_once(sentence: str) -> str:
     return f"{_SAME.sub('', sentence)} A measured number without an interval is {found[0]}."
 
 
-def _moved(question: Question, bench: Bench, found: Analysed) -> tuple[list[Sensitivity], bool]:
+def _moved(question: Question, found: Analysed) -> tuple[list[Sensitivity], bool]:
     """Return by how much each lever moves the answer, seed by seed, and whether the budget ended that."""
     if found.moves is None:
         return [], False
