@@ -125,7 +125,7 @@ class World:
     Parameters
     ----------
     bounds : Bounds
-    parts : Components, optional
+    components : Components, optional
         Whose machines; those of `impl` by default.
     forgets : bool
         Whether a job that was restored forgets what was completed last, and one that cannot fail again what it

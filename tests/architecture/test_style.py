@@ -107,6 +107,39 @@ def test_a_docstring_that_asks_is_found() -> None:
     assert sorted(asking(source)) == ["What A is.", "Whether f."]
 
 
+def no_parameters(source: str) -> list[str]:
+    """The names in sections `Parameters` that no argument has; of a class, of its `__init__`, if it has one."""
+    found = []
+    for node in nodes_of(source):
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef):
+            continue
+        section = (ast.get_docstring(node) or "").partition("Parameters\n----------\n")[2]
+        functions = [node] if isinstance(node, ast.FunctionDef) else [each for each in node.body if is_init(each)]
+        arguments = {each.arg for function in functions for each in ast.walk(function) if isinstance(each, ast.arg)}
+        lines = re.findall(r"^[*\w][\w*, ]*", re.split(r"\n\w+\n---", section)[0], re.MULTILINE)
+        names = [name.strip("* ") for line in lines for name in line.split(",")]
+        found += [name for name in names if functions and name not in arguments]
+    return found
+
+
+def is_init(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
+    """Return whether a statement defines how an object is made."""
+    return isinstance(node, ast.FunctionDef) and node.name == "__init__"
+
+
+def test_a_parameter_that_is_explained_is_there() -> None:
+    """A reader would pass an argument by the name that it had before."""
+    found = {str(path.relative_to(ROOT)): no_parameters(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_a_parameter_that_is_gone_is_found() -> None:
+    """The test above would be silent whatever there is."""
+    text = '"""Add.\n\n    Parameters\n    ----------\n    a, *b : int\n        Two.\n    c : int\n    """'
+    assert no_parameters(f"def f(a, *b):\n    {text}") == ["c"]
+    assert no_parameters(f"class A:\n    {text}\n    def __init__(self, a, c): ...\n    def f(b): ...") == ["b"]
+
+
 AGAIN = re.compile(
     r"\b(?:(?:is|are|be|been|was|were) (?:told(?! apart)|put back)|(?:said|made) again|beg(?:ins?|an|un) anew)\b"
 )
