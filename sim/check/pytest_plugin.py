@@ -35,11 +35,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--barrierlab-judge", metavar="JUDGE", default="", help="as --judge of barrierlab check; dataflows")
 
 
+@pytest.hookimpl(trylast=True)  # when the options of pytest-xdist are settled
+def pytest_configure(config: pytest.Config) -> None:
+    """End with status 2 where workers are to collect and cannot: pytest-xdist takes that for a test that failed, as a
+    violation is one.
+    """
+    if config.getoption("barrierlab_impl") and config.getoption("tx", None) and not hasattr(config, "workerinput"):
+        try:
+            _planned(config)
+        except ValueError as error:
+            pytest.exit(f"barrierlab: {error}", returncode=2)
+
+
 @pytest.hookimpl(tryfirst=True)  # so that -k and -m select among them
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add the tests to those that were collected."""
     if config.getoption("barrierlab_impl"):
         items.extend(session.genitems(Scopes.from_parent(session, name=NAME, nodeid=NAME)))
+
+
+def _planned(config: pytest.Config) -> CheckPlan:
+    """Return the scopes that the options ask for."""
+    from barrierlab.sim.check.runner import plan
+
+    option = config.getoption
+    return plan(option("barrierlab_scope"), (), ",".join(option("barrierlab_impl")), option("barrierlab_judge"))
 
 
 class Scopes(pytest.Collector):
@@ -53,14 +73,10 @@ class Scopes(pytest.Collector):
         CollectError
             In one line, if the class cannot be checked so.
         """
-        from barrierlab.sim.check.runner import plan
         from barrierlab.sim.check.sarif import place_of
 
-        option = self.config.getoption
         try:
-            chosen = plan(
-                option("barrierlab_scope"), (), ",".join(option("barrierlab_impl")), option("barrierlab_judge")
-            )
+            chosen = _planned(self.config)
         except ValueError as error:  # of the class, the scope or the judge
             raise self.CollectError(f"barrierlab: {error}") from None
         place = place_of(chosen)

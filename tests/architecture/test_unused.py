@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 CALLED = {
     "a command line of click or rich": "format_commands get_command list_commands on_broken_pipe",
     "the sink's writer of an engine": "roll_back",
-    "pytest": "pytest_addoption pytest_collection_modifyitems reportinfo runtest",
+    "pytest": "pytest_addoption pytest_collection_modifyitems pytest_configure reportinfo runtest",
     "its name, which is put together": "_move_fail",
     "whoever has the result of a run": "spacetime alignments",
     "Jupyter, and anywidget": "_repr_svg_ _esm _css",

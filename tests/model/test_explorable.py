@@ -73,7 +73,7 @@ def test_it_is_laid_out_as_every_picture_is(tmp_path: Path) -> None:
                 a.gone,
                 a.ignored,
                 a.restored_in_flight,
-                a.recorded,
+                bool(a.recorded_by),
             ]
             for a in drawn.arrows
         ]

@@ -51,7 +51,7 @@ def test_of_the_cut_it_keeps_the_half_that_nothing_is_lost():
             found[name, mode] = [(each.invariant, each.reason) for each in outcome.violations]
     assert found["sound", "tracked"] == []
     [(invariant, reason)] = found["sound", "aligned"]
-    assert (invariant, "orphans: taken before the cut" in reason) == ("CUT", True)
+    assert (invariant, "orphaned: taken before the cut" in reason) == ("CUT", True)
     [(invariant, reason)] = found["first", "tracked"]
     assert (invariant, "lost: sent before the cut" in reason) == ("CUT", True)
 

@@ -151,6 +151,13 @@ def test_a_wrong_input_is_one_line(arguments: tuple[str, ...], text: str, projec
     result.assert_outcomes(errors=1)
 
 
+def test_a_wrong_input_is_status_2_where_workers_collect(project: pytest.Pytester) -> None:
+    """A class that cannot be checked would be status 1, which means a violation."""
+    result = project.runpytest_subprocess("-p", "xdist", "-p", PLUGIN, "-n", "2", of("Nope"))
+    assert result.ret == 2
+    assert "engine_under_pytest has no class 'Nope'" in result.stderr.str() + result.stdout.str()
+
+
 def test_without_the_option_nothing_is_collected_or_imported(project: pytest.Pytester) -> None:
     """Every project beside would wait for what it does not use."""
     project.makepyfile(
