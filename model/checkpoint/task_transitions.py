@@ -239,7 +239,7 @@ class TaskTransitions:
         self.infos: list[Info] = []
         self._pool = Pool()  # of machines, reports and what is outside
         self._monitors: Interner[tuple[object, ...]] = Interner()
-        self._moves: dict[Any, Any] = {}  # the infos and abilities that differ, one object each
+        self._distinct: dict[Any, Any] = {}  # the infos and abilities that differ, one object each
         # Cells but for their monitors: by number the value, its machine, and what that can do.
         self._local_numbers: dict[Hashable, int] = {}
         self._locals: list[TaskState] = []
@@ -624,7 +624,7 @@ class TaskTransitions:
             self._locals.append(value._replace(machine=machine.value, outbox=outbox, reports=reports, outside=outside))
             self._machine_of.append(machine)
             ability = self._ability() if like is None else self._abilities[like]
-            self._abilities.append(self._moves.setdefault(ability, ability))
+            self._abilities.append(self._distinct.setdefault(ability, ability))
         return number
 
     def _numbered(self, local: int, monitor: tuple[object, ...], like: int | None = None) -> int:
@@ -640,7 +640,7 @@ class TaskTransitions:
                 buffered = self._held_back(cell.outbox)
                 has_reports = any(each.checkpoint_id not in buffered for each in cell.reports)
             info = info._replace(outbox=cell.outbox, has_reports=has_reports)
-            self.infos.append(self._moves.setdefault(info, info))
+            self.infos.append(self._distinct.setdefault(info, info))
             self._local_of.append(local)
         return number
 

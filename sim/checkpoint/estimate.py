@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 STEPS_PER_S = 100_000
 """About so many steps are simulated in a second on one core, the verdict included (`make bench` measures it)."""
 BYTES_PER_STEP = 400
-"""About so much of the memory does a step's part of the journal take (200 to 450 bytes; more where little happens)."""
+"""About so much of the memory does a step's part of the journal take (195 to 630 bytes; more where little happens)."""
 LONG_S = 60.0
 """A run that takes longer is announced."""
 
