@@ -172,6 +172,7 @@ the same figure: more is slower. Measured on: {about}.
 and fails then; `python -m tests.bench.table --write` keeps what it measures here. The column *compiled* is of a build
 from the same source by mypyc, where there is one. `bench_sim`: below 1 is faster than a model of the same job that has
 neither checkpoints nor journal nor verdict; `python -m tests.bench.bench_sim` prints both, in microseconds a message.
+`bench_least`: the floor is the plainest Python that keeps the rules of one situation and knows no other.
 """
 
 
