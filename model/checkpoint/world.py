@@ -460,13 +460,15 @@ class World:
         run, state = list(moves), self.start()
         for move in run:
             state = self.after(state, move)
-        if rests:
-            run += self.rest(state)[0]
-        state, entries = self.start(), []
-        for at, move in enumerate(run, 1):
+        return self._written_down([*run, *(self.rest(state)[0] if rests else ())])[0]
+
+    def _written_down(self, moves: Iterable[Move]) -> tuple[list[Entry], WorldState]:
+        """Return the journal of a run from the start, and the state that it comes to."""
+        state, entries = self.start(), list[Entry]()
+        for at, move in enumerate(moves, 1):
             state, notes = self.noted(state, move)
             entries += [(at * NS_PER_MOVE, *note) for note in notes]
-        return entries
+        return entries, state
 
     def noted(self, state: WorldState, move: Move) -> tuple[WorldState, list[Note]]:
         """Return what comes of `move`, and its entries in a journal but for the time: the move, and then its
@@ -479,20 +481,23 @@ class World:
 
     def judged(self, moves: Iterable[Move], rests: bool = False) -> Verdict:
         """Return what `model.spec.invariants` says of the journal of a run."""
-        return self._judged(moves, rests)[1]
+        return self._judged(moves, rests)[2]
 
-    def _judged(self, moves: Iterable[Move], rests: bool) -> tuple[list[Entry], Verdict]:
-        """Return the journal and its verdict: at rest the sources end only if nothing is wrong without that."""
-        run = list(moves)
-        entries = self.journal(run)
+    def _judged(self, moves: Iterable[Move], rests: bool) -> tuple[list[Entry], WorldState, Verdict]:
+        """Return the journal, where it ends, and its verdict: at rest the sources end only if nothing is wrong without
+        that.
+
+        A run that breaks something on the way ends there, as one that was cut off: what it leaves behind is no finding.
+        """
+        entries, state = self._written_down(moves)
         verdict = self.judge(entries, cut_off=not rests)
         if rests and verdict.verdict == "holds":
             try:
-                entries = self.journal(run, rests)
+                entries, state = self._written_down([*moves, *self.rest(state)[0]])
             except UndecidedError:
-                return entries, verdict
-            verdict = self.judge(entries, cut_off=False)
-        return entries, verdict
+                return entries, state, verdict
+            verdict = self.judge(entries, cut_off=self.broken(state) is not None)
+        return entries, state, verdict
 
     def judge(self, entries: Iterable[Entry], cut_off: bool) -> Verdict:
         """Return what `model.spec.invariants` says of a journal of this world."""
@@ -502,14 +507,11 @@ class World:
 
     def trace(self, moves: Sequence[Move], rests: bool = False, title: str = "") -> str:
         """A run as the text of a trace, with its verdict. (`model.checkpoint.scripted.replay` makes the same of it.)"""
+        entries, state, verdict = self._judged(moves, rests)
         head = {"#": title} if title else {}
         head |= header_of(self.bounds)
-        if not rests:
+        if not rests or self.broken(state) is not None:
             head["cut_off"] = "yes"
-        entries, verdict = self._judged(moves, rests)
-        state = self.start()
-        for move in moves:
-            state = self.after(state, move)
         return write(entries, head, self.verdicts(state, verdict))
 
     def verdicts(self, state: WorldState, verdict: Verdict) -> list[str]:

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from barrierlab.impl import Event
+from barrierlab.impl import Acknowledge, Event
+from barrierlab.impl.checkpoint.actions import CoordinatorAction
 from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.external_parts import External
 from barrierlab.model.checkpoint.hosting import ExternalError
 from barrierlab.model.checkpoint.interfaces import AtLeastOnceWriter, Capturable, IdempotentWriter, TwoPhaseWriter
+from barrierlab.model.checkpoint.scripted import replay
 from barrierlab.sim.check.runner import plan
 from docs.parts.coordinator import Plain
 from docs.parts.writer import Planted, TwoPhase
@@ -144,6 +146,31 @@ def test_what_it_may_not_do_comes_out_with_the_run(kind: type, why: str) -> None
     assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", ["RAISED"])
     assert why in found.violations[0].reason
     assert "> trigger 1" in found.violations[0].trace or "> restore 0" in found.violations[0].trace
+
+
+class RaisesAtTheEnd(TwoPhase):
+    """Has nothing to finish with."""
+
+    def finish(self) -> None:
+        raise KeyError("no transaction")
+
+
+class KnowsNoEnd(Plain):
+    """Has no place for a task that has ended."""
+
+    def finished(self, task: str, now_ns: int, part: Acknowledge | None) -> Iterable[CoordinatorAction]:
+        raise KeyError(task)
+
+
+@pytest.mark.parametrize("kind", [RaisesAtTheEnd, KnowsNoEnd])
+def test_what_comes_of_an_exception_at_the_end_is_not_what_is_broken(kind: type) -> None:
+    """The shortest run would end with LIVE, of a task that never ends, or with nothing: an engine would look there."""
+    components = External.of([kind]).parts("aligned")
+    (violation,) = WORLDS[CRASH].check(components, None).violations
+    assert [line for line in violation.trace.splitlines() if line.startswith("!")] == [
+        f"! {violation.invariant}: {violation.reason}"
+    ]
+    assert replay(violation.trace, components) == violation.trace
 
 
 class NoAborts(TwoPhase):
