@@ -25,6 +25,7 @@ from typing import Any
 
 from barrierlab.model.render.palette import SERIES as COLOURS
 from barrierlab.sim import load
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.sweep.measured import DATA, load_measured, measured_in
 from barrierlab.sim.twin.calibrate import calibrate, observed_from
 from barrierlab.sim.twin.errors import CLOCK, ErrorTerm, Residual, family_of, fit_all, kind_of, text_of
@@ -176,7 +177,7 @@ def row(name: str, rows: Judged) -> str:
     """Return the row of a table: how many are inside, how far off they are, and how wide their intervals."""
     errors = [abs(r.predicted / r.measured - 1) for r, _, _ in rows if r.measured]
     widths = [half / r.predicted for r, half, _ in rows if r.predicted]
-    shown = " | ".join(f"{value:.1%}" for value in (median(errors), max(errors), median(widths)))
+    shown = " | ".join(percent(value, 1) for value in (median(errors), max(errors), median(widths)))
     return f"| {name} | {sum(inside for _, _, inside in rows)} of {len(rows)} | {shown} |"
 
 
@@ -216,7 +217,7 @@ def tables() -> dict[str, str]:
     jobs = [HEADS[0].format("of the job") + " between repeats |", HEADS[1] + "---:|"]
     jobs += [
         row(kind.replace("end to end", "duration"), kinds[kind])
-        + (f" {repeats[family_of(kind)]:.1%} |" if family_of(kind) in repeats else " |")
+        + (f" {percent(repeats[family_of(kind)], 1)} |" if family_of(kind) in repeats else " |")
         for kind in kinds
         if kind.startswith(HEADLINES)
     ]
@@ -269,7 +270,7 @@ def beside(cluster: str) -> list[str]:
                 spread = stdev(statistics_of(run.checkpoints)[head, ""] for run in case.runs)
                 values = (each.measured, spread, each.predicted, max(0.0, each.predicted - half), each.predicted + half)
                 measured, sd, predicted, low, high = (f"{factor * value:.{digits}f}" for value in values)
-                off = f"{each.predicted / each.measured - 1:+.1%}"
+                off = percent(each.predicted / each.measured - 1, 1, sign=True)
                 name, mode = case.configuration.removeprefix(f"{cluster} "), case.runs[0].mode
                 cells = (name, mode, shown, f"{measured} ± {sd}", predicted, f"{low} to {high}", off)
                 lines.append(f"| {' | '.join(cells)} | {'inside' if is_inside else 'outside'} |")

@@ -15,6 +15,7 @@ from barrierlab.sim.advise.laws import (
     young_work_s,
 )
 from barrierlab.sim.advise.pieces import NoAdviceError, Pieces
+from barrierlab.sim.core.amounts import percent
 
 FIVE_MINUTES_S = 300.0
 
@@ -87,8 +88,9 @@ def advise(pieces: Pieces, mtbf_s: float, own_s: float | None, lag_s: float | No
     kept = utilisation_at(pieces, mtbf_s, interval_s)
     if kept <= pieces.load:
         raise NoAdviceError(
-            f"saturated: with a failure every {span(mtbf_s)} an interval of {span(interval_s)} leaves {kept:.1%} of "
-            f"the capacity, and {pieces.bottleneck} needs {pieces.load:.1%}; the job falls behind for ever"
+            f"saturated: with a failure every {span(mtbf_s)} an interval of {span(interval_s)} leaves "
+            f"{percent(kept, 1)} of the capacity, and {pieces.bottleneck} needs {percent(pieces.load, 1)}; "
+            "the job falls behind for ever"
         )
     cost_s = pieces.cost_s
     others = {
@@ -117,8 +119,8 @@ def _choice(name: str, pieces: Pieces, mtbf_s: float, interval_s: float) -> Choi
 def _sentence(pieces: Pieces, mtbf_s: float, chosen: Choice, lag_s: float | None, is_bound: bool) -> str:
     lost = 1 - chosen.utilisation
     begins = (
-        f"Take a checkpoint every {span(chosen.interval_s or 0.0)}: checkpoints and failures then cost {lost:.2%} of "
-        "the time"
+        f"Take a checkpoint every {span(chosen.interval_s or 0.0)}: checkpoints and failures then cost "
+        f"{percent(lost, 2)} of the time"
     )
     if lag_s is not None and is_bound:
         down_s = pieces.down_s

@@ -10,6 +10,7 @@ from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.sim.advise.laws import largest_lag_after_stuck_s
 from barrierlab.sim.advise.pieces import NoAdviceError, Pieces, measured
 from barrierlab.sim.advise.simulated import SimulatedPoint
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.scenario.settings import Scenario
 
 WORTH = 0.01
@@ -116,6 +117,6 @@ def limits(pieces: Pieces, points: Sequence[SimulatedPoint], mtbf_s: float, inte
         f"Let a checkpoint expire after {timeout_s:.3g} s, {LONGEST:g} times the longest of {seen - failed} that "
         f"completed: one that is stuck then costs a failure {stuck_s:.3g} s of lag, not {default_s:.3g} s as with "
         f"Flink's ten minutes. Tolerate {k} failed {checkpoints} in a row: {failed} of {seen} failed, so at most "
-        f"{failing:.2%} do, and restarts for that alone stay below a tenth of the failures."
+        f"{percent(failing, 2)} do, and restarts for that alone stay below a tenth of the failures."
     )
     return TimeoutAdvice(timeout_s, k, window_s, failing, seen, longest_s, sentence)

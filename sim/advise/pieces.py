@@ -9,6 +9,7 @@ from statistics import fmean
 from barrierlab.sim.checkpoint.estimate import steps
 from barrierlab.sim.checkpoint.result import Result, run
 from barrierlab.sim.checkpoint.stationarity import LEAST, NOT_STATIONARY, OVERLOADED, TOO_SHORT
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.scenario.settings import RecoverySettings, Scenario
 
 CHECKPOINTS = LEAST + 5  # as many as the steady-state rule needs, and a batch of its means that it may leave out
@@ -116,10 +117,10 @@ def measured(scenario: Scenario) -> Pieces:
     load, bottleneck = _load(result)
     share = _piles_up(result)
     if share >= OVERLOADED or load >= BUSY:
-        piles = f", and {share:.0%} of what arrives piles up" if share else ""
+        piles = f", and {percent(share)} of what arrives piles up" if share else ""
         raise NoAdviceError(
-            f"saturated: {bottleneck} is busy {load:.0%} of the time without any failure{piles}; no interval lets the "
-            "job keep up: give it more parallelism, or less to do"
+            f"saturated: {bottleneck} is busy {percent(load)} of the time without any failure{piles}; no interval lets "
+            "the job keep up: give it more parallelism, or less to do"
         )
     every = result.checkpoint_rows()
     rows = [row for row in every if row["status"] == "COMPLETED" and row["steady"]]

@@ -24,6 +24,7 @@ from barrierlab.sim.ask.facts import Facts
 from barrierlab.sim.ask.levers import Changes
 from barrierlab.sim.ask.measures import CLOSED, MEASURES, OF_SCENARIO, WORDS, Measure
 from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.scenario.readers import suggest
 
 SEEDS = range(1, BATCH + 1)
@@ -92,7 +93,7 @@ def _notes(facts: Sequence[Facts]) -> list[str]:
     shares = [f.piles_up for f in facts if f.piles_up is not None and f.piles_up >= OVERLOADED]
     if 2 * len(shares) <= len(facts):
         return []
-    return [f"the job falls behind: {fmean(shares):.0%} of what arrives piles up, and buffers are full"]
+    return [f"the job falls behind: {percent(fmean(shares))} of what arrives piles up, and buffers are full"]
 
 
 LOADED = ("predicted", "catch_up_predicted", "load")

@@ -14,6 +14,7 @@ from barrierlab.sim.ask.analyses import ANALYSES, Analysed
 from barrierlab.sim.ask.bench import CONFIDENCE, Bench, Number, OutOfTimeError, mean_of
 from barrierlab.sim.ask.levers import LEVERS
 from barrierlab.sim.ask.question import Question
+from barrierlab.sim.core.amounts import percent
 
 STEP = 0.2  # each lever, up and down
 
@@ -152,7 +153,8 @@ def _change(found: Analysed, moves: list[Sensitivity], left_out: bool) -> str:
     parts = []
     for lever in dict.fromkeys(move.lever for move in named):
         steps = [
-            f"{move.factor - 1:+.0%} {signed(move.by)}" + (f" ({move.by.at / at:+.0%})" if at else "")
+            f"{percent(move.factor - 1, sign=True)} {signed(move.by)}"
+            + (f" ({percent(move.by.at / at, sign=True)})" if at else "")
             for move in named
             if move.lever == lever
         ]

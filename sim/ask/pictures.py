@@ -12,6 +12,7 @@ from barrierlab.sim.ask.answer import UNITS_OF_CHARTS
 from barrierlab.sim.ask.bench import Bench, Number
 from barrierlab.sim.ask.levers import LEVERS, Changes
 from barrierlab.sim.ask.measures import MEASURES
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.sweep.figures import Chart, ChartSeries
 
 Picture = tuple[Chart, str]
@@ -190,7 +191,7 @@ def of_barriers(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pi
     for measure, words in (("wait_p99", "wait"), ("skew_p99", "skew"), ("age_p99", "age")):
         points, bounds = _means(bench, variants, measure, 1.0)
         series.append(ChartSeries(words, points, bounds=bounds))
-    shown = ", ".join(f"{row['barrier']} {row['share']:.0%}" for row in found.rows)
+    shown = ", ".join(f"{row['barrier']} {percent(row['share'])}" for row in found.rows)
     chart = Chart("", "99th percentile, ms", series, ticks=names)
     return chart, f"Wait, skew and age of the outputs of each barrier, means over the seeds. Complete: {shown}."
 

@@ -19,6 +19,7 @@ from barrierlab.sim.ask.facts import Facts
 from barrierlab.sim.ask.levers import LEVERS, Changes
 from barrierlab.sim.ask.pictures import PICTURES, rows_of
 from barrierlab.sim.ask.question import QUESTIONS
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.sweep import figures
 from barrierlab.sim.sweep.join.report import drawn_of_join
@@ -138,7 +139,7 @@ def page(answer: Answer, bench: Bench, directory: Path) -> str:
 
 def _moves(answer: Answer) -> PageTable:
     rows = [
-        (LEVERS[m.lever][0] if m.lever in LEVERS else m.lever, f"{m.factor - 1:+.0%}", text_of(m.by))
+        (LEVERS[m.lever][0] if m.lever in LEVERS else m.lever, percent(m.factor - 1, sign=True), text_of(m.by))
         for m in answer.moves
     ]
     head = ["what", "by", "the answer's number changes by"]

@@ -25,6 +25,7 @@ from barrierlab.sim.checkpoint.judged import JudgedRun, frame
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, TaskPart, ms_between
 from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED, SteadyState, piles_up, steady_state
 from barrierlab.sim.checkpoint.tasks import BACKPRESSURED, BUSY, OperatorNode
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.core.collector import collector_paused
 from barrierlab.sim.scenario.settings import Scenario, ns
 
@@ -94,16 +95,17 @@ class Result(JudgedRun):
         share = self.piles_up_share
         if share is not None and share >= OVERLOADED:
             lines.append(
-                f"overload: {share:.0%} of what arrives piles up (load about {1.0 / (1.0 - min(share, 0.99)):.2f}); "
-                "how long a checkpoint takes depends on the buffers, and on how long the job has run"
+                f"overload: {percent(share)} of what arrives piles up "
+                f"(load about {1.0 / (1.0 - min(share, 0.99)):.2f}); how long a checkpoint takes "
+                "depends on the buffers, and on how long the job has run"
             )
         ahead = self._share_of_arrivals(self._metrics.ahead)
         if ahead is not None and ahead >= OVERLOADED:
             drift_s = self.scenario.watermark_alignment.max_drift_s
             lines.append(
-                f"watermark alignment: {ahead:.0%} of what arrives waits at sources whose watermarks are {drift_s:g} s "
-                f"ahead of that of {self._metrics.slowest}; a source without events is waited for, unless idle_after_s "
-                "is given"
+                f"watermark alignment: {percent(ahead)} of what arrives waits at sources whose watermarks are "
+                f"{drift_s:g} s ahead of that of {self._metrics.slowest}; a source without events is waited "
+                "for, unless idle_after_s is given"
             )
         return tuple(lines)
 

@@ -18,6 +18,7 @@ from barrierlab.sim.advise.limits import TimeoutAdvice, better_mode, in_mode, li
 from barrierlab.sim.advise.pieces import NoAdviceError, Pieces, measured
 from barrierlab.sim.advise.simulated import SimulatedPoint, simulated
 from barrierlab.sim.cli.choices import settings_option
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.core.budget import SECONDS
 from barrierlab.sim.core.printed import say
 from barrierlab.sim.core.status import UNDECIDED, stdout_console
@@ -157,7 +158,7 @@ def _show(
         console,
         f"a failure: detection {span(pieces.detection_s)}, restart {span(pieces.restart_s)}, read "
         f"{span(pieces.read_s)}, then what came since the last checkpoint; {pieces.bottleneck} is busy "
-        f"{pieces.load:.0%} of the time; steady state: {pieces.steady}",
+        f"{percent(pieces.load)} of the time; steady state: {pieces.steady}",
     )
     say(console, *(f"not given: {line}" for line in pieces.missing), *(f"warning: {line}" for line in pieces.warnings))
     table = Table("interval", "every", "time lost %", "lag at most", "catch-up at most", title_justify="left")
@@ -181,7 +182,7 @@ def _show(
 
 
 def _say_limits(console: Console, lost: dict[str, float], mode: str, bounds: TimeoutAdvice) -> None:
-    each = ", ".join(f"{name} {share:.3%}" for name, share in lost.items())
+    each = ", ".join(f"{name} {percent(share, 3)}" for name, share in lost.items())
     verb = "Keep" if mode == next(iter(lost)) else "Change to"
     say(
         console,

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from barrierlab.sim.checkpoint.result import Result
 from barrierlab.sim.control.engine import ControlResult
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.core.printed import say, table_of
 from barrierlab.sim.core.status import OF_VERDICT, UNDECIDED
 from barrierlab.sim.join.engine import JoinResult
@@ -54,7 +55,7 @@ def _show_checkpoints(console: Console, result: Result) -> None:
         f"{_shown(row['sim_duration_s'])} s simulated; {row['arrivals']} events due, {row['events_in']} emitted, "
         f"{row['events_out']} at sinks ({_shown(row['throughput_per_s'])} a second); "
         f"busiest task: {row['bottleneck']}; "
-        f"most back-pressured: {100 * row['backpressure_max']:.0f} % of the time",
+        f"most back-pressured: {percent(row['backpressure_max'])} of the time",
         highlight=False,
     )
     state = result.steady_state

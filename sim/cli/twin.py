@@ -171,7 +171,7 @@ def predict_command(
             whole |= {"measured_runs": [run.name for run in measured], "left_out": other}
         click.echo(json.dumps(whole))
         return
-    heads = ["statistic", "operator", "predicted", "90% from", "to", *(["measured", ""] if against else [])]
+    heads = ["statistic", "operator", "predicted", "90 % from", "to", *(["measured", ""] if against else [])]
     table = table_of(heads, ("statistic", "operator", ""), f"{job.title}, {mode}: {runs} runs")
     for row in rows:
         cells = [f"{value:,.{1 if row.unit == 'ms' else 0}f}" for value in (row.median, row.low, row.high)]

@@ -11,6 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 from barrierlab.model.render.graph import layers_of
+from barrierlab.sim.core.amounts import percent
 
 WIDE, NARROW = 840, 340
 """Pixels: of a figure on a page, and of one on a telephone."""
@@ -146,8 +147,8 @@ def job(
         parts.append(f'<path d="M{line}" class="edge" marker-end="url(#{name}-head)">{tip}</path>')
     for node in nodes:
         lines = (labels or {}).get(node.name) or (
-            f"busy {100 * node.busy:.0f} %",
-            f"backpr. {100 * node.backpressured:.0f} %",
+            f"busy {percent(node.busy)}",
+            f"backpr. {percent(node.backpressured)}",
         )
         parts += _box(node, *boxes[node.name], tall, lines, node.name == bottleneck)
     return _svg(width, height, parts, run)

@@ -16,6 +16,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barrierlab.model.render import palette
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.sweep.drawings import NARROW, WIDE
 
 if TYPE_CHECKING:
@@ -369,7 +370,7 @@ def what_came_out(
                         gid = f"o{len(points)}-{panel}"
                         patch.set_gid(gid)
                         share = max(cell["outcomes"][key], 0) / max(cell["wanted"], 1)
-                        points[gid] = RunMark(run, f"{cell_name(cell)}: {100 * share:.1f} % {outcomes[key]}; run {run}")
+                        points[gid] = RunMark(run, f"{cell_name(cell)}: {percent(share, 1)} {outcomes[key]}; run {run}")
                 left = [a + b for a, b in zip(left, shares, strict=True)]
             for place, cell in zip(places, cells, strict=True):
                 interval = cell["intervals"]["complete_share"]
@@ -380,7 +381,7 @@ def what_came_out(
             axes.set_yticks(places, [cell_name(cell) for cell in cells])
             axes.invert_yaxis()
             axes.set_xlim(0.0, 1.0)
-            axes.xaxis.set_major_formatter("{x:.0%}")
+            axes.xaxis.set_major_formatter(lambda share, _: percent(share))
             axes.set_title(title, loc="left")
             axes.grid(axis="x")
         handles, labels = panels[0].get_legend_handles_labels()

@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.sweep.errors import SweepError
 
@@ -29,7 +30,7 @@ TOLERANCE = 0.10  # under saturation, for durations and what goes with them; alw
 WINDOW_MS = (50.0, 200.0)  # below saturation, for the duration of a checkpoint that aligns
 MOST_UNALIGNED_MS = 100.0  # under saturation, for the duration of one that does not
 
-WITHIN = f"± {100 * TOLERANCE:.0f} %"
+WITHIN = f"± {percent(TOLERANCE)}"
 TARGETS = (
     f"Aligned, saturated: the duration, the start delays and the merge's alignment {WITHIN}.",
     f"Unaligned, saturated: a duration below {MOST_UNALIGNED_MS:g} ms.",

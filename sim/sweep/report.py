@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from barrierlab.model.spec.invariants import MEANING
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.load import all_shipped
 from barrierlab.sim.sweep import figures, measured
@@ -359,7 +360,7 @@ def _measured_figure(cells: Sequence[ResultRow], index: RunIndex) -> PageFigure 
 
 def _piece(label: str, row: ResultRow) -> tuple[str, ...]:
     total = row["end_to_end_ms"]
-    shares = [f"{100 * (row[p] / total):.0f} %" if total else "–" for p in list(PIECES)[:2]]
+    shares = [percent(row[p] / total) if total else "–" for p in list(PIECES)[:2]]
     return label, str(row["n"]), _n(total), *(_n(row[p]) for p in PIECES), *shares
 
 
@@ -382,7 +383,7 @@ def _completion(rows: Iterable[ResultRow], index: RunIndex) -> PageTable:
 
 
 def _completed(row: ResultRow) -> tuple[str, ...]:
-    share = "–" if row["share"] is None else f"{100 * row['share']:.0f} %"
+    share = "–" if row["share"] is None else percent(row["share"])
     ways = ", ".join(f"{way} ({count} of {row['runs']} runs)" for way, count in row["progress"].items())
     counts = (str(row[name]) for name in ("completed", "triggered", "failed", "failures"))
     return f"{row['scenario']}: {words_of(row['parameters'])}", share, *counts, ways or "goes on"

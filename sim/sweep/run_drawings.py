@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.render.explorable import element
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.sweep import drawings
 from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of
@@ -91,8 +92,7 @@ def job_of(section: Section, result: Result, run_id: str, words: str) -> Drawn:
     ]
     bottleneck = drawings.bottleneck_of(nodes)
     rows = [
-        (run_id, (node.name, node.parallelism, f"{100 * node.busy:.1f} %", f"{100 * node.backpressured:.1f} %"))
-        for node in nodes
+        (run_id, (node.name, node.parallelism, percent(node.busy, 1), percent(node.backpressured, 1))) for node in nodes
     ]
     head = ["operator", "subtasks", "busy", "back-pressured"]
     table = PageTable.of("Shares of its time that the fullest subtask of each operator spent so", head, rows)

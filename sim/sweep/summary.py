@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.sweep.analyse import LEAST_RUNS, PIECES
 from barrierlab.sim.sweep.measured import WITHIN
 from barrierlab.sim.sweep.outcome import ResultRow, steadiness
@@ -84,9 +85,9 @@ def _share(part: str, rows: Sequence[ResultRow]) -> str:
     start, alignment = mean["start_delay_ms"] / total, mean["alignment_ms"] / total
     return (
         f"In part “{part}” a checkpoint takes {_ms(total)} on average ({mean['n']} checkpoints). On the critical "
-        f"path of its barrier {100 * start:.0f} % of that is start delay (of tasks until their first barrier comes), "
-        f"{100 * alignment:.0f} % alignment (until their last is in) "
-        f"and {100 * max(0.0, 1.0 - start - alignment):.0f} % snapshots, their storage and acknowledgements."
+        f"path of its barrier {percent(start)} of that is start delay (of tasks until their first barrier comes), "
+        f"{percent(alignment)} alignment (until their last is in) "
+        f"and {percent(max(0.0, 1.0 - start - alignment))} snapshots, their storage and acknowledgements."
     )
 
 
@@ -149,7 +150,7 @@ def _trust(cells: Sequence[ResultRow]) -> str:
         return ""
     off = [abs(c["ratio"] - 1.0) for c in judged if c["saturated"] and c["target"] == WITHIN and c["ratio"] is not None]
     jobs = len({cell["job"] for cell in judged})
-    typical = f"; under saturation the typical deviation is {100 * median(off):.1f} %" if off else ""
+    typical = f"; under saturation the typical deviation is {percent(median(off), 1)}" if off else ""
     return (
         f"Of {len(judged)} statistics of {jobs} runs measured on a real Flink cluster, "
         f"{sum(cell['good'] for cell in judged)} are predicted within their target{typical}."

@@ -17,6 +17,7 @@ from random import Random
 from statistics import fmean, median, quantiles
 from typing import Any
 
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError, answers_of
 from barrierlab.sim.twin.import_flink import job_of
@@ -347,7 +348,7 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
     undetermined = dict(NEVER)
     if set_aside := disturbed(runs):
         runs = [run for run in runs if run not in set_aside]
-        longer = f"{100 * DISTURBED:.0f} % longer than in the quickest"
+        longer = f"{percent(DISTURBED)} longer than in the quickest"
         undetermined["disturbed"] = f"{len(set_aside)} runs, whose records took {longer}: set aside"
     rows, numbers, reasons = _all_rows(runs)
     undetermined |= reasons

@@ -15,6 +15,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from barrierlab.model.errors import InputError
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.scenario.file import ScenarioFile
 from barrierlab.sim.scenario.load import ScenarioBuilder
 from barrierlab.sim.sweep.plan import toml_text
@@ -493,11 +494,11 @@ class _Writer:
         elif pressed <= PRESSED:
             self._put("rate_per_s", _short(rate))
         elif pressed <= HELD:
-            self._put("rate_per_s", _short(rate), f"assumed: it catches up; back-pressured {pressed:.0%} of the time")
+            why = f"assumed: it catches up; back-pressured {percent(pressed)} of the time"
+            self._put("rate_per_s", _short(rate), why)
         else:
-            why = (
-                f"assumed: any rate above the {_short(rate):g} that it emits, back-pressured {pressed:.0%} of the time"
-            )
+            above = f"assumed: any rate above the {_short(rate):g} that it emits"
+            why = f"{above}, back-pressured {percent(pressed)} of the time"
             self._put("rate_per_s", _short(BEYOND * rate), why)
         self._put("arrivals", "deterministic", "assumed: evenly; the answers have no times of arrivals")
         self._put("catch_up_s", 1.0, "assumed: a second of what was held up comes in a burst")
@@ -558,7 +559,7 @@ def _seen(each: Vertex) -> Iterator[str]:
         yield f"{each.out_per_s:,.1f} out, of each subtask"
     for share, words in ((each.busy, "busy"), (each.pressed, "back-pressured")):
         if share is not None:
-            yield f"{words} {share:.1%}"
+            yield f"{words} {percent(share, 1)}"
 
 
 def _plain(words: str) -> str:

@@ -246,3 +246,10 @@ def test_a_name_that_is_gone_is_found() -> None:
     """The test above would be silent whatever there is."""
     page = "`Engine.run` in `engine.py`, `Engine.ran`, `gone.py`, `a/b`, `gine.py`"
     assert unknown(page, {"sim/engine.py"}, {"Engine", "run"}) == ["Engine.ran", "gone.py", "gine.py"]
+
+
+def test_shares_are_written_in_one_form() -> None:
+    """One command would say 99 %, and another 99%."""
+    by_hand = re.compile(r"\.\d%\}|\.\d[fg]\} ?%")
+    modules = [(path, path.read_text()) for path in MODULES if path.name != "amounts.py"]
+    assert [str(path.relative_to(ROOT)) for path, source in modules if by_hand.search(source)] == []

@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+from barrierlab.sim.core.amounts import percent
 from tests.bench.ratios import Ratio
 
 KEPT = Path(__file__).parents[2] / "docs" / "bench.md"
@@ -104,7 +105,7 @@ def merged(kept: list[Kept], found: dict[str, list[Ratio]], which: str) -> list[
 def page(rows: list[Kept], about: str) -> str:
     """Return the page of the kept table."""
     lines = [
-        PAGE.format(about=about, tolerance=f"{TOLERANCE - 1:.0%}".replace("%", " %")).rstrip(),
+        PAGE.format(about=about, tolerance=percent(TOLERANCE - 1)).rstrip(),
         "",
         f"| benchmark | ratio of | {' | '.join(BUILDS)} | floor |",
         f"| --- | --- | {' | '.join('---:' for _ in BUILDS)} | --- |",
@@ -141,7 +142,7 @@ def slower(kept: list[Kept], found: dict[str, list[Ratio]], which: str) -> list[
         for each in ratios:
             old = before.get((module, each.name))
             if old is not None and each.ratio > TOLERANCE * old:
-                by = f"{each.ratio / old - 1:.0%} slower"
+                by = f"{percent(each.ratio / old - 1)} slower"
                 lines.append(f"{module}: {each.name} was {shown(old)}, is {shown(each.ratio)} times {each.floor}: {by}")
     return lines
 
@@ -209,7 +210,9 @@ def main(arguments: list[str] | None = None) -> int:
         for module in {line.partition(":")[0] for line in worse}:
             found[module] = quicker(found[module], measured(module))
         worse = slower(kept, found, which)
-    print("\n".join(worse) if worse else f"nothing became {TOLERANCE - 1:.0%} slower than the kept table ({which})")
+    print(
+        "\n".join(worse) if worse else f"nothing became {percent(TOLERANCE - 1)} slower than the kept table ({which})"
+    )
     return 1 if worse else 0
 
 

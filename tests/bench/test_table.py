@@ -63,7 +63,7 @@ def test_the_exit_status_says_that_one_is_slower(
     assert table.main(["--compare"]) == 0
     ratios["now"] = 2.5
     assert table.main(["--compare"]) == 1
-    assert "bench_a: pass was 2, is 2.5 times an empty call: 25% slower" in capsys.readouterr().out
+    assert "bench_a: pass was 2, is 2.5 times an empty call: 25 % slower" in capsys.readouterr().out
 
 
 def test_what_only_looks_slower_once_is_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

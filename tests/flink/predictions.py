@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median, stdev
 from tempfile import TemporaryDirectory
 
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.twin.answers import answers_of
 from barrierlab.sim.twin.calibrate import calibrate
 from barrierlab.sim.twin.import_flink import Imported, job_of, scenario_of
@@ -110,13 +111,13 @@ def table(found: Iterable[Beside]) -> str:
             for value in (row.low, row.high, row.median, row.measured or 0.0, each.spread)
         )
         statistic = f"{row.statistic}, {'MB' if row.unit == 'B' else 'ms'}"
-        off = "" if each.error is None else f"{each.error:+.1%}"
+        off = "" if each.error is None else percent(each.error, 1, sign=True)
         inside = {True: "inside", False: "outside", None: ""}[row.is_inside]
         lines.append(_line((each.run, statistic, f"{measured} ± {spread}", middle, f"{low} to {high}", off, inside)))
     errors = [abs(each.error) for each in rows if each.error is not None]
     judged = [each.row.is_inside for each in rows if each.row.is_inside is not None]
     if errors:
-        off = f"median error {median(errors):.1%}, largest {max(errors):.1%}"
+        off = f"median error {percent(median(errors), 1)}, largest {percent(max(errors), 1)}"
         lines.append(f"\n{sum(judged)} of {len(judged)} inside; {off}")
     return "\n".join(lines)
 

@@ -55,7 +55,7 @@ def test_a_table_says_how_many_are_inside_and_how_far_off_the_rest_is() -> None:
     ]
     lines = table(rows).splitlines()
     assert lines[2:4] == [
-        "| one | end to end, ms | 100 ± 3 | 110 | 95 to 125 | +10.0% | inside |",
-        "| one | persisted, MB | 2.000 ± 0.100 | 3.000 | 2.500 to 3.500 | +50.0% | outside |",
+        "| one | end to end, ms | 100 ± 3 | 110 | 95 to 125 | +10.0 % | inside |",
+        "| one | persisted, MB | 2.000 ± 0.100 | 3.000 | 2.500 to 3.500 | +50.0 % | outside |",
     ]
-    assert lines[4:] == ["", "1 of 2 inside; median error 30.0%, largest 50.0%"]
+    assert lines[4:] == ["", "1 of 2 inside; median error 30.0 %, largest 50.0 %"]

@@ -110,7 +110,7 @@ def test_a_queue_that_may_be_chance_is_no_saturated_job(tmp_path: Path) -> None:
 
 def test_a_task_that_never_waits_is_saturated_however_little_piles_up(tmp_path: Path) -> None:
     """It would get an interval, and fall behind for ever, though by two events of a hundred."""
-    with pytest.raises(NoAdviceError, match="saturated: s is busy 100%"):
+    with pytest.raises(NoAdviceError, match="saturated: s is busy 100 %"):
         measured(job(tmp_path, operator={"s": {"service_s": 0.51}}, checkpoint={"sync_s": 0.0}))
 
 

@@ -386,7 +386,7 @@ def test_what_would_change_it_is_computed() -> None:
     # One at a time: D + D / 2; four: D + max(2, D / 4) / 2. Their difference is 1 - D / 2, of an interval of 2.
     assert moves["writing", 0.8] == pytest.approx(1400 / 2, rel=0.02)
     assert moves["interval", 1.2] == pytest.approx(400 / 2, rel=0.02)
-    assert "time to write the state (-20% +7" in answer.change
+    assert "time to write the state (-20 % +7" in answer.change
     assert answer.change.endswith("No effect beyond chance: 20 % of arrivals.")
     assert answer.notes == (f"not answered: {question.also_missing}",)
     assert answer.sentence.endswith(" come one at a time. A measured number without an interval is the same in 5 runs.")

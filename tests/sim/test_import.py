@@ -100,7 +100,7 @@ def test_a_saturated_source_needs_no_line(tmp_path: Path) -> None:
     job = _imported(FLINK / "2.x" / CHAINED, tmp_path)
     assert job.sources["source_fast"].rate_per_s == pytest.approx(1.5 * 246, rel=0.01)
     text = (tmp_path / "job.toml").read_text(encoding="utf-8")
-    assert "assumed: any rate above the 246 that it emits, back-pressured 93% of the time" in text
+    assert "assumed: any rate above the 246 that it emits, back-pressured 93 % of the time" in text
     assert "in turn, though by hash: subtasks took 4,393 and 4,399 records" in text
 
 

@@ -240,7 +240,7 @@ def test_a_table_for_people_says_what_is_inside(capsys: pytest.CaptureFixture[st
     arguments = ("predict", "flink_chain", "--costs", str(DATA / "costs_remote.toml"), "--set", "until_s=12.0")
     status, out, err = barrierlab(capsys, *arguments, "--seeds", "2", "--against", str(DATA))
     assert (status, err) == (0, "")
-    assert "90% from" in out
+    assert "90 % from" in out
     assert " measured values are in their intervals" in out
     assert "outside what was calibrated" not in out
 

@@ -21,6 +21,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.join.invariants import JOIN_INVARIANTS
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.sweep.analyse import ASKED, CONFIDENCE, SHOWN_ERRORS, by_invariant, t_interval
 from barrierlab.sim.sweep.outcome import ResultRow, outcome
 from barrierlab.sim.sweep.tables import SKIPS, skip_column
@@ -163,7 +164,7 @@ def _advice(found: list[ResultRow]) -> str:
     if latest is not None:
         parts.append(f"latest if waiting is worse than skew: {_cost(latest)}")
     if useless:
-        parts.append(f"not {', '.join(useless)}: fewer than {100 * ENOUGH:.0f} % of the outputs come out complete")
+        parts.append(f"not {', '.join(useless)}: fewer than {percent(ENOUGH)} of the outputs come out complete")
     cut_off = {c["barrier"] for c in found if is_cut_off(c["complete_share"], c["outcomes"]["waiting"], c["wanted"])}
     parts += [f"{name} {CUT_OFF}" for name in useless if name in cut_off]
     return "; ".join(parts)

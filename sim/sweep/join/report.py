@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.join.invariants import JOIN_INVARIANTS
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS
+from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.sweep import drawings, figures
 from barrierlab.sim.sweep.join.analyse import FREE, OUTCOMES, TIMES, answer, budget, by_streams
 from barrierlab.sim.sweep.outcome import ResultRow
@@ -51,7 +52,7 @@ def render(analysis: ResultRow, store: Store) -> str:
         answer=answer(found),
         shown=figures_of[0][1] if figures_of else None,
         drawn=drawn,
-        free=f"{100 * (FREE - 1):.0f} %",
+        free=percent(FREE - 1),
         kinds=figures_of[1:],
         outputs_figure=_outputs_figure(kinds, index) if kinds else None,
     )
@@ -92,7 +93,7 @@ def _outputs_figure(kinds: Mapping[str, Sequence[ResultRow]], index: RunIndex) -
     rows = []
     for cell in found:
         counts = [cell["wanted"], *(cell["outcomes"][key] for key in seen)]
-        streams, share = cell["streams"] or "all", f"{100 * cell['complete_share']:.1f} %"
+        streams, share = cell["streams"] or "all", percent(cell["complete_share"], 1)
         rows.append((index.nearest_in_cell(cell), (streams, figures.cell_name(cell), share, *map(str, counts))))
     head = ["streams", "barrier, lateness", "share complete", "wanted", *(OUTCOMES[key] for key in seen)]
     words = (
@@ -149,14 +150,12 @@ def drawn_join(section: Section, result: JoinResult, run_id: str, words: str) ->
     bottleneck = drawings.bottleneck_of(nodes)
     nodes.append(drawings.JobNode(output, 1, 0.0, 0.0))
     labels = {
-        name: (f"{scenario.inputs[name].rate_per_s:g} frames/s", f"lets {100 * waited[name]:.0f} % out")
-        for name in waited
+        name: (f"{scenario.inputs[name].rate_per_s:g} frames/s", f"lets {percent(waited[name])} out") for name in waited
     }
     labels[output] = (f"{scenario.join.barrier} barrier", f"{len(outputs)} came out")
     draw = partial(drawings.job, nodes, edges, bottleneck=bottleneck, run=run_id, labels=labels)
     rows = [
-        (run_id, (name, f"{scenario.inputs[name].rate_per_s:g}", f"{100 * waited[name]:.1f} %"))
-        for name in scenario.streams
+        (run_id, (name, f"{scenario.inputs[name].rate_per_s:g}", percent(waited[name], 1))) for name in scenario.streams
     ]
     head = ["stream", "frames a second", "share of outputs that it was the last to let out"]
     table = PageTable.of("Streams", head, rows)
