@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
 from barrierlab.sim.sweep import measured
@@ -328,18 +328,38 @@ def _operators(sql: QueryEngine) -> list[AnalysisRow]:
     """)
 
 
+class _VariedAxis(NamedTuple):
+    """An axis of a part: its values as text, or None where they are drawn, and the one that others are compared with.
+
+    That is the first with a steady completed checkpoint.
+    """
+
+    part: str
+    name: str
+    values: Sequence[str] | None
+    base: str = ""
+
+
 def _effects(sql: QueryEngine, about: _Cells, parts: Sequence[AnalysisRow]) -> list[AnalysisRow]:
-    """Return of each axis of each part the means over the other axes, and differences from the axis's first value."""
-    axes = [(part["name"], axis["name"], axis["values"]) for part in parts for axis in part["axes"]]
-    axes = [(part, name, values) for part, name, values in axes if values is None or len(values) > 1]
+    """Return of each axis of each part the means over the other axes, and differences from a value of the axis."""
+    timed = {row["cell"]: about[row["cell"]] for row in sql.rows("SELECT DISTINCT cell FROM per_run ORDER BY cell")}
+    found = {
+        (cell["part"], name, text_of(value)) for cell in timed.values() for name, value in cell["parameters"].items()
+    }
+    axes = []
+    for part, axis in ((each["name"], axis) for each in parts for axis in each["axes"]):
+        values = axis["values"] and [text_of(value) for value in axis["values"]]
+        if values is None or len(values) > 1:
+            base = next((value for value in values or () if (part, axis["name"], value) in found), "")
+            axes.append(_VariedAxis(part, axis["name"], values, base))
     if not axes:
         return []
-    sql.add("settings", _settings(about, axes))
+    sql.add("settings", _settings(timed, axes))
     moved = ", ".join(STATISTICS)
     # A run for each axis: at which value of it, and in which setting of all others.
     sql.view(
         "along",
-        f"SELECT axis, value, is_first, number, others, run_id, seed, {moved} FROM per_run JOIN settings USING (cell)",
+        f"SELECT axis, value, is_base, number, others, run_id, seed, {moved} FROM per_run JOIN settings USING (cell)",
         kept=True,
     )
     # Runs of one value share a bin: two bins of one value would have one middle, and be one row of half of them.
@@ -354,46 +374,61 @@ def _effects(sql: QueryEngine, about: _Cells, parts: Sequence[AnalysisRow]) -> l
             ) AS ranked_numbers
         ) AS binned_numbers
     """
-    middles = {
-        (row["axis"], row["value"]): f"{row['middle']:.6g}"
-        for row in sql.rows(f"SELECT axis, value, avg(number) AS middle FROM ({bins}) AS binned GROUP BY axis, value")
-    }
+    middles: dict[int, dict[str, float]] = {}
+    for row in sql.rows(f"SELECT axis, value, avg(number) AS middle FROM ({bins}) AS binned GROUP BY axis, value"):
+        middles.setdefault(row["axis"], {})[row["value"]] = row["middle"]
+    names = {(axis, value): name for axis, of_axis in middles.items() for value, name in told_apart(of_axis).items()}
     listed = f"SELECT axis, value, seed, {moved} FROM along WHERE number IS NULL"
     binned = f"SELECT axis, value, seed, {moved} FROM ({bins}) AS binned"
-    means = _over_seeds(sql, f"{listed} UNION ALL {binned}", middles, least=0.0)
+    means = _over_seeds(sql, f"{listed} UNION ALL {binned}", names, least=0.0)
     against = _over_seeds(
         sql,
         f"""
         SELECT there.axis, there.value, there.seed, {", ".join(f"there.{s} - base.{s} AS {s}" for s in STATISTICS)}
         FROM along AS there JOIN along AS base
-            ON base.axis = there.axis AND base.seed = there.seed AND base.others = there.others AND base.is_first
-        WHERE NOT there.is_first AND there.number IS NULL
+            ON base.axis = there.axis AND base.seed = there.seed AND base.others = there.others AND base.is_base
+        WHERE NOT there.is_base AND there.number IS NULL
         """,
         {},
     )
     return [_effect(number, axis, means, against) for number, axis in enumerate(axes)]
 
 
-def _settings(about: _Cells, axes: Sequence[tuple[str, str, Sequence[Any] | None]]) -> Any:
+def told_apart(values: Mapping[str, float]) -> dict[str, str]:
+    """Return numbers as text, with three significant digits, or as many more as tell them all apart.
+
+    >>> told_apart({"a": 1 / 3, "b": 2 / 3}), told_apart({"a": 12345.6, "b": 12349.8})
+    ({'a': '0.333', 'b': '0.667'}, {'a': '12346', 'b': '12350'})
+    """
+    texts: dict[str, str] = {}
+    for digits in range(3, 18):
+        texts = {key: f"{float(f'{value:.{digits}g}'):.{max(digits, 6)}g}" for key, value in values.items()}
+        if len(set(texts.values())) == len(set(values.values())):
+            break
+    return texts
+
+
+def _settings(about: _Cells, axes: Sequence[_VariedAxis]) -> Any:
     """A row for each cell and axis of its part: the value, as a number if it is drawn; others with all else alike."""
     rows: list[tuple[Any, ...]] = []
     numbers: dict[tuple[int, str], int] = {}
-    of_part: dict[str, list[tuple[int, str, Sequence[Any] | None]]] = {}
-    for number, (part, name, values) in enumerate(axes):
-        of_part.setdefault(part, []).append((number, name, values))
+    of_part: dict[str, list[tuple[int, _VariedAxis]]] = {}
+    for number, axis in enumerate(axes):
+        of_part.setdefault(axis.part, []).append((number, axis))
     for cell, words in about.items():
         given = words["parameters"]
-        for number, name, values in of_part.get(words["part"], ()):
+        for number, axis in of_part.get(words["part"], ()):
+            name = axis.name
             if name not in given:
                 continue
             text = text_of(given[name])
-            if values is None:
+            if axis.values is None:
                 rows.append((cell, number, text, False, float(given[name]), None))
                 continue
             rest = json.dumps({key: value for key, value in given.items() if key != name}, sort_keys=True)
             others = numbers.setdefault((number, f"{words['scenario']} {rest}"), len(numbers))
-            rows.append((cell, number, text, text == text_of(values[0]), None, others))
-    return _table("cell long, axis long, value string, is_first bool, number double, others long", rows)
+            rows.append((cell, number, text, text == axis.base, None, others))
+    return _table("cell long, axis long, value string, is_base bool, number double, others long", rows)
 
 
 def _over_seeds(sql: QueryEngine, query: str, names: Mapping[tuple[int, str], str], least: float = -inf) -> _ByValue:
@@ -416,21 +451,18 @@ def _over_seeds(sql: QueryEngine, query: str, names: Mapping[tuple[int, str], st
     }
 
 
-def _effect(
-    number: int, axis: tuple[str, str, Sequence[Any] | None], means: _ByValue, against: _ByValue
-) -> AnalysisRow:
-    part, name, values = axis
-    if values is None:
+def _effect(number: int, axis: _VariedAxis, means: _ByValue, against: _ByValue) -> AnalysisRow:
+    texts = axis.values
+    if texts is None:
         texts = sorted((value for a, value in means if a == number), key=float)
-    else:
-        texts = [text_of(value) for value in values]
     keys = [(number, text) for text in texts]
     return {
-        "part": part,
-        "axis": name,
-        "drawn": values is None,
+        "part": axis.part,
+        "axis": axis.name,
+        "drawn": axis.values is None,
         "values": [{"value": key[1], **means[key]} for key in keys if key in means],
-        "differences": [{"value": key[1], "from": texts[0], **against[key]} for key in keys if key in against],
+        "without_checkpoints": [key[1] for key in keys if key not in means],
+        "differences": [{"value": key[1], "from": axis.base, **against[key]} for key in keys if key in against],
     }
 
 

@@ -413,7 +413,9 @@ def _differences(effects: Iterable[ResultRow], index: RunIndex) -> PageTable:
             )
             rows.append((index.nearest_of(effect["part"], **{effect["axis"]: row["value"]}), cells))
     head = ["axis", "change", "end to end", "the same, for all of these at once", "start delay", "alignment", "seeds"]
-    return PageTable.of("Paired differences from the axis's first value, ms, with 95 % intervals", head, rows, 2)
+    return PageTable.of(
+        "Paired differences from the axis's first value with checkpoints, ms, with 95 % intervals", head, rows, 2
+    )
 
 
 def _side_by_side(

@@ -23,6 +23,7 @@ def answer(analysis: ResultRow) -> list[str]:
         sentences.insert(0, text)
     if text := _strongest(analysis["effects"]):
         sentences.append(text)
+    sentences += not_compared(analysis["effects"])
     if text := _trust(analysis["measured"]):
         sentences.append(text)
     return sentences or ["No checkpoint was completed after the warm-up, so there is nothing to say about its time."]
@@ -91,14 +92,44 @@ def _share(part: str, rows: Sequence[ResultRow]) -> str:
     )
 
 
-def _strongest(effects: Sequence[ResultRow]) -> str:
-    """Return a sentence on what changes the duration most, and another on the axes that it does not know of."""
-    text = _strongest_listed(effects)
-    drawn = ", ".join(dict.fromkeys(effect["axis"] for effect in effects if effect["drawn"]))
-    return f"{text} Not compared are axes whose values are drawn: {drawn}." if text and drawn else text
+def not_compared(effects: Sequence[ResultRow]) -> list[str]:
+    """Return a sentence for each reason why no difference is there of an axis, or of some of its values.
+
+    >>> axis = {"part": "a", "axis": "load", "drawn": False, "without_checkpoints": [], "differences": []}
+    >>> first, second, third = ({"value": value, "from": "2"} for value in "123")
+    >>> not_compared([axis | {"values": [second, third], "without_checkpoints": ["1"], "differences": [third]}])
+    ['No steady checkpoint completed with load 1; its differences are from 2.']
+    >>> not_compared([axis | {"values": [first, second, third]}])
+    ['Not compared: load; no two runs with checkpoints differ in that alone, as those of a grid do.']
+    """
+    is_of_many = len({effect["part"] for effect in effects}) > 1
+    sentences, unpaired, drawn = [], [], []
+    for effect in effects:
+        name = f"{effect['axis']} of part “{effect['part']}”" if is_of_many else effect["axis"]
+        differences = effect["differences"]
+        values = [row["value"] for row in effect["values"]]
+        if effect["drawn"]:
+            drawn += [name] if values else []
+            continue
+        if effect["without_checkpoints"] and values:
+            but = f"; its differences are from {differences[0]['from']}" if differences else ""
+            sentences.append(
+                f"No steady checkpoint completed with {name} {', '.join(effect['without_checkpoints'])}{but}."
+            )
+        compared = {row[key] for row in differences for key in ("value", "from")}
+        left = [value for value in values if value not in compared]
+        if len(values) > 1 and left:
+            unpaired.append(f"{name} {', '.join(left)}" if differences else name)
+    if unpaired:
+        alone = "no two runs with checkpoints differ in that alone, as those of a grid do"
+        sentences.append(f"Not compared: {'; '.join(unpaired)}; {alone}.")
+    if drawn:
+        sentences.append(f"Not compared are axes whose values are drawn: {', '.join(drawn)}.")
+    return sentences
 
 
-def _strongest_listed(effects: Iterable[ResultRow]) -> str:
+def _strongest(effects: Iterable[ResultRow]) -> str:
+    """Return a sentence on what changes the duration most."""
     found = [(effect, row) for effect in effects for row in effect["differences"]]
     if not found:
         return ""

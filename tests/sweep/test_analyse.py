@@ -186,7 +186,7 @@ def test_drawn_axes_are_shown_in_bins(analysis, frame):
     effect = next(e for e in analysis["effects"] if e["part"] == "drawn")
     drawn = frame[frame["part"] == "drawn"].groupby([RATE, "seed"])["end_to_end_duration_ms"].mean().reset_index()
     middles = drawn[RATE].sort_values().to_numpy().reshape(5, -1).mean(axis=1)
-    assert [float(row["value"]) for row in effect["values"]] == pytest.approx(list(middles), rel=1e-5)
+    assert [row["value"] for row in effect["values"]] == [f"{middle:.3g}" for middle in middles]
     assert effect["differences"] == []
 
 
@@ -203,6 +203,37 @@ def test_a_value_that_is_drawn_often_is_one_bin_of_all_its_runs(tmp_path, in_pro
     means = 15.0 * runs.groupby("channel.default.capacity")[RATE].mean() + 1.0
     found = {row["value"]: row["end_to_end_ms"]["at"] for row in effect["values"]}
     assert found == pytest.approx({"1": means[1], "2": means[2]})
+
+
+def test_a_first_value_without_checkpoints_leaves_the_others_compared(tmp_path, in_process):
+    """All settings are compared with the first: where none of its checkpoints completed, a sweep answered nothing."""
+    plan = plan_with(13, 2, 5)  # that of 13 raises
+    store = Store.create(tmp_path / "out", plan)
+    execute(plan, store, "processes[1]", simulate="fake_runs:compute")
+    (effect,) = (analysis := on_duckdb(store))["effects"]
+    assert [row["value"] for row in effect["values"]] == ["2.0", "5.0"]
+    assert [(row["from"], row["value"], row["end_to_end_ms"]["at"]) for row in effect["differences"]] == [
+        ("2.0", "5.0", 45.0)
+    ]
+    *_, strongest, left_out = answer(analysis)
+    assert strongest.startswith(f"The only difference is that of {RATE} from 2.0 to 5.0: +45.0 ms")
+    assert left_out == f"No steady checkpoint completed with {RATE} 13.0; its differences are from 2.0."
+
+
+def test_axes_that_only_change_together_are_named(tmp_path, in_process):
+    """Two keys change from one table of a list to the next: no difference is due to one of them, and nobody said so."""
+    rows = f'[{{ "{RATE}" = 1.0, warmup_s = 0.0 }}, {{ "{RATE}" = 2.0, warmup_s = 1.0 }}, LAST]'
+    for last, said in (
+        (f'{{ "{RATE}" = 5.0, warmup_s = 2.0 }}', f"{RATE}; warmup_s"),
+        (f'{{ "{RATE}" = 1.0, warmup_s = 2.0 }}', f"{RATE}; warmup_s 1.0"),
+    ):
+        text = f'[[part]]\nscenario = "diamond"\nseeds = [1]\nlist = {rows.replace("LAST", last)}'
+        plan = plan_of(text, "together", Path("together.toml"))
+        store = Store.create(tmp_path / said.replace("; ", "-"), plan)
+        execute(plan, store, "processes[1]", simulate="fake_runs:compute")
+        assert answer(on_duckdb(store))[-1] == (
+            f"Not compared: {said}; no two runs with checkpoints differ in that alone, as those of a grid do."
+        )
 
 
 def test_the_report_stands_alone(page, store):

@@ -62,7 +62,17 @@ def analysis(*changes: tuple[float, float]) -> dict[str, Any]:
         }
         for number, (at, deviation) in enumerate(changes, 1)
     ]
-    effects = [{"part": "p", "axis": "rate", "drawn": False, "values": [], "differences": differences}]
+    values = [{"value": str(number)} for number in range(len(changes) + 1)]
+    effects = [
+        {
+            "part": "p",
+            "axis": "rate",
+            "drawn": False,
+            "values": values,
+            "without_checkpoints": [],
+            "differences": differences,
+        }
+    ]
     return {
         "sweep": {"parts": []},
         "pieces": [],
@@ -111,10 +121,13 @@ def test_an_answer_says_which_axes_it_does_not_compare() -> None:
     """The listed axis would be called the strongest, beside a drawn one that changes the duration tenfold."""
     for sure, change in ("What changes the duration most", (40.0, 10.0)), ("Nothing changes the duration", (0.4, 2.9)):
         found = analysis(change)
-        found["effects"].append({"part": "p", "axis": "load", "drawn": True, "values": [], "differences": []})
-        (text,) = answer(found)
+        bins = [{"value": "0.1"}, {"value": "0.9"}]
+        found["effects"].append(
+            {**found["effects"][0], "axis": "load", "drawn": True, "values": bins, "differences": []}
+        )
+        text, besides = answer(found)
         assert text.startswith(sure)
-        assert text.endswith(". Not compared are axes whose values are drawn: load.")
+        assert besides == "Not compared are axes whose values are drawn: load."
 
 
 def test_too_few_seeds_leave_chance_open() -> None:
