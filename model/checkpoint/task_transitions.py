@@ -24,6 +24,7 @@ from barrierlab.model.checkpoint.monitor import CompletedCut, Past, Sends, TaskM
 from barrierlab.model.errors import RAISED
 from barrierlab.model.explore.intern import Interner, Pool, Shared
 from barrierlab.model.explore.memo import Memo
+from barrierlab.model.spec import equations
 from barrierlab.model.spec.watch import Breach
 
 NOW_NS = 0
@@ -353,8 +354,13 @@ class TaskTransitions:
         return self._final_snapshot(cell) if self.cells.values[cell].finished else None
 
     def missing(self, cell: int) -> str | None:
-        """Return what is wrong with what a sink has shown, now that the job has ended."""
-        return self._monitored(cell).missing()
+        """Return what is wrong with what a sink has shown, or left prepared, now that the job has ended."""
+        missing = self._monitored(cell).missing()
+        if missing is None and self._ledger is not None:
+            self._restore_external(self.cells.values[cell].outside)
+            for transaction in self._ledger.prepared(self.monitor.name):
+                return equations.left_open(transaction, self.monitor.name)
+        return missing
 
     def _place_in_script(self, part: TaskRestore) -> int:
         """Return the place behind the last event that the source had made; a watermark behind it is emitted again."""

@@ -185,6 +185,11 @@ def shown_enough(visible: Sequence[object], due: Sequence[object]) -> bool:
     return visible[: len(due)] == due
 
 
+def left_open(transaction: object, sink: str) -> str:
+    """REC: what is wrong with a transaction that is still prepared when the job has ended."""
+    return f"{transaction} of {sink} is neither committed nor rolled back, and the job has ended"
+
+
 def uncovered(events: Sequence[E], shown: int, covered: int) -> Sequence[E]:
     """REC: which of `events`, that become visible behind `shown` others, no complete checkpoint covers."""
     return events[max(0, covered - shown) :]

@@ -6,7 +6,8 @@ of the cut; and a sink has shown what its guarantee says (FLIP-98, FLIP-147 for 
 
 ``exactly_once``
     Visible is what took effect at the sink, in that order, as far as the newest complete checkpoint at most, and at
-    least as far as the one that was announced to the sink last, or restored; all of it once the job has ended.
+    least as far as the one that was announced to the sink last, or restored; all of it once the job has ended. Then no
+    transaction is left prepared, either: readers of some systems wait for its end.
 ``at_least_once``
     What took effect is written at once: so what is done again after a restore is written again.
 ``idempotent``
@@ -19,12 +20,13 @@ line, with the time in nanoseconds of the run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import cast
 
 from barrierlab.model.spec import equations
 from barrierlab.model.spec.attempts import Attempt, Run
+from barrierlab.model.spec.history import ExternalEffect
 from barrierlab.model.spec.messages import MessageView, kind_of
 
 TimedReason = tuple[str, int]
@@ -307,9 +309,27 @@ def _exactly_once(run: Run, sink: str, cut_off: bool) -> Iterator[TimedReason]:
         if not came - due:
             event = next(event for event, turn in zip(visible, line, strict=False) if event != turn)
             yield f"{event} became visible at {sink} in another place than it took effect", end_ns
-    if last.finished and not last.crashed and not cut_off and not equations.shown_enough(visible, line):
-        for event in Counter(line) - Counter(visible):
-            yield f"{event} is not visible at {sink}, and the job has ended", end_ns
+    if last.finished and not last.crashed and not cut_off:
+        if not equations.shown_enough(visible, line):
+            for event in Counter(line) - Counter(visible):
+                yield f"{event} is not visible at {sink}, and the job has ended", end_ns
+        else:
+            effects = chain.from_iterable(attempt.history.tasks[sink].outside for attempt in run.attempts)
+            for transaction in left_prepared(effects):
+                yield equations.left_open(transaction, sink), end_ns
+
+
+def left_prepared(effects: Iterable[ExternalEffect]) -> dict[object, ExternalEffect]:
+    """Return by transaction the effects by which a sink has prepared what it has neither committed nor rolled back."""
+    left: dict[object, ExternalEffect] = {}
+    for effect in effects:
+        if effect.verb == "prepare":
+            left[cast(tuple[str, int], effect.subject)[0]] = effect
+        elif effect.verb == "commit":
+            left.pop(cast(tuple[str, tuple[object, ...]], effect.subject)[0], None)
+        elif effect.verb == "rollback":
+            left.pop(effect.subject, None)
+    return left
 
 
 def _falls_back(

@@ -18,7 +18,7 @@ from typing import cast
 
 from barrierlab.model.spec import equations
 from barrierlab.model.spec.attempts import Run
-from barrierlab.model.spec.exactly_once import SHOWS
+from barrierlab.model.spec.exactly_once import SHOWS, left_prepared
 from barrierlab.model.spec.history import (
     DELIVERS,
     ChannelHistory,
@@ -302,7 +302,9 @@ class _Settling:
                 its_cut.step -= steps
                 its_cut.made -= made
             self._judge._stand_at[task] = 0
-            del its.steps[:steps], its.made[:made], its.outside[: self._effects.get(task, 0)]
+            del its.steps[:steps], its.made[:made]
+            effects = self._effects.get(task, 0)
+            its.outside[:effects] = left_prepared(its.outside[:effects]).values()
             its.notified = [each for each in its.notified if each[0] > self._id]
             its.suspects = [each for each in its.suspects if max(each.side, each.cause) > self._id]
         history.changed()

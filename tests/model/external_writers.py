@@ -82,6 +82,24 @@ class RollsNothingBack(TwoPhase):
             self.external.commit(name)
 
 
+class LeavesItOpen(TwoPhase):
+    """Commits what the restored part holds, and leaves all else prepared for ever."""
+
+    def recover(self, prepared: Sequence[str], checkpoint_id: int) -> None:
+        self.newest = checkpoint_id
+        for name in prepared:
+            self.external.commit(name)
+
+
+class PreparesACopy(TwoPhase):
+    """Prepares what it writes a second time, and forgets that."""
+
+    def pre_commit(self, checkpoint_id: int) -> None:
+        if self.open:
+            self.external.prepare(f"{self.sink}-{checkpoint_id}-copy", self.open)
+        super().pre_commit(checkpoint_id)
+
+
 class FlushesTheFirst(AtLeastOnce):
     """Sends one event a checkpoint, and drops the others."""
 
@@ -261,6 +279,8 @@ PLANTED: dict[type, tuple[str, str]] = {
     LeavesToCommit: (CRASH, "REC"),
     CommitsTheNewestOnly: (ABORT, "REC"),
     RollsNothingBack: (CRASH, "REC"),
+    LeavesItOpen: (CRASH, "REC"),
+    PreparesACopy: (CRASH, "REC"),
     Kept: (CRASH, "REC"),
     Silent: (CRASH, "REC"),
     Ahead: (CRASH, "REC"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barrierlab.model.checkpoint.trace import TraceError, judged, read
+from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.invariants import RUN_INVARIANTS, Verdict, judge_run
 from barrierlab.model.spec.topology import Topology
 from tests.model.test_invariants import verdict_of
@@ -49,9 +50,14 @@ def told(text: str, **options: object) -> list[str]:
 
 
 def judge(text: str, **options: object) -> Verdict:
-    """The verdict on the moves in `text`, all at one time."""
+    """The verdict on the moves in `text`."""
+    return judge_run(entries_of(text), **{"topology": LINE, **options})  # type: ignore[arg-type]
+
+
+def entries_of(text: str) -> list[Entry]:
+    """The journal of the moves in `text`, all at one time."""
     lines = [f"{line} @ 0.001000000" if line.startswith("> ") else line for line in text.strip().splitlines()]
-    return judge_run(read("\n" + "\n".join(lines))[1], **{"topology": LINE, **options})  # type: ignore[arg-type]
+    return read("\n" + "\n".join(lines))[1]
 
 
 def event(number: int) -> str:
@@ -516,6 +522,19 @@ def test_the_last_of_a_job_is_shown() -> None:
         "a1 is not visible at s, though checkpoint 1 was announced to it",
         "a1 is not visible at s, and the job has ended",
     ]
+
+
+def test_no_transaction_is_left_prepared_when_the_job_has_ended() -> None:
+    """Nobody would ever commit it or roll it back, and a reader that waits for its end sees nothing behind it."""
+    text = event(1) + complete(1, 1) + "> notify s 1\n    s commit s-1 a1\n" + event(2) + taken(2, 1) + restore(1)
+    last = event(2) + FINISH + "    s prepare s-final 1\n> trigger 3\n> publish 3\n    coordinator completed 3\n"
+    last += "> notify s 3\n    s commit s-final a2\n"
+    assert told(text + last, guarantees=EXACTLY) == [
+        "s-2 of s is neither committed nor rolled back, and the job has ended"
+    ]
+    assert judge(text + "    s rollback s-2\n" + last, guarantees=EXACTLY).verdict == "holds"
+    assert told(text + last, guarantees=EXACTLY, cut_off=True) == []
+    assert told(text + last + "> crash s\n", guarantees=EXACTLY) == []
 
 
 @pytest.mark.parametrize(

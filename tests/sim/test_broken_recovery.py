@@ -100,6 +100,14 @@ class RollsNothingBack(SinkWriter):
         self._prepared += others
 
 
+class LeavesItOpen(SinkWriter):
+    """Rolls back nothing, and commits it never."""
+
+    def recover(self, prepared: Any, checkpoint_id: int) -> None:
+        self._newest_id = checkpoint_id
+        self._commit(tuple(prepared))
+
+
 class RollsAllBack(SinkWriter):
     """Rolls back what the restored checkpoint had prepared."""
 
@@ -204,6 +212,7 @@ BROKEN: dict[str, tuple[str, tuple[Any, str] | str, Any, dict[str, Any]]] = {
     "committed when prepared": ("no complete checkpoint has it", "writer", CommitsAtOnce, CRASH),
     "never committed": ("is not visible at sink", "writer", NeverCommits, CRASH),
     "not rolled back": ("REC: ", "writer", RollsNothingBack, CRASH),
+    "left prepared": ("is neither committed nor rolled back", "writer", LeavesItOpen, ENDED),
     "rolled back too much": (
         "is not visible at sink",
         "writer",

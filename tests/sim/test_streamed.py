@@ -21,6 +21,7 @@ from barrierlab.sim.cli.main import main
 from barrierlab.sim.scenario.file import ScenarioError
 from tests.bench.bench_sim import JOBS
 from tests.breadth import examples
+from tests.model.test_recovery import EXACTLY, FINISH, LINE, complete, entries_of, event
 from tests.sim.support import SKEWED, scenario, toml
 from tests.sim.test_direct import jobs
 
@@ -81,6 +82,22 @@ def test_a_broken_journal_is_found_in_pieces(path: Path) -> None:
     for begin in range(0, len(entries), 7):
         judge.read(entries[begin : begin + 7])
     assert judge.verdict(False) == judge_run(entries, topology)
+
+
+def test_a_transaction_that_was_left_prepared_is_not_forgotten() -> None:
+    """It would be dropped with the checkpoint that settles the events that were prepared with it."""
+    text = ""
+    for number in range(1, 5):
+        text += event(number) + complete(number, 1) + f"> notify s {number}\n    s commit s-{number} a{number}\n"
+    text = text.replace("    s prepare s-1 1\n", "    s prepare s-0 1\n    s prepare s-1 1\n") + FINISH
+    entries = entries_of(text)
+    judge = RunningJudge(LINE, Limits(), lambda task: lambda stretch: None, EXACTLY)
+    for begin in range(0, len(entries), 7):
+        judge.read(entries[begin : begin + 7])
+    assert len(judge.history.settled) == 3
+    assert [str(violation) for violation in judge.verdict(False).violations] == [
+        "REC: s-0 of s is neither committed nor rolled back, and the job has ended"
+    ]
 
 
 def held_of(messages: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
