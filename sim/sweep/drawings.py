@@ -33,6 +33,7 @@ OF_A_CHECKPOINT = (
     WaitKind("start delay", "start delay: its barrier has not come", "start-delay", ""),
     WaitKind("alignment", "alignment: until its last barrier", "alignment", _SLANTS),
     WaitKind("snapshot", "snapshot, the task stands still", "snapshot", _CROSSES),
+    WaitKind("recording", "recording: unaligned, until its last barrier", "dim", _DOTS),
     WaitKind("storage", "storage and acknowledgement", "stored", _LINES),
 )
 OF_AN_OUTPUT = (

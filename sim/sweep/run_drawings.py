@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.render.explorable import element
-from barrierlab.sim.checkpoint.metrics import NS_PER_MS
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS, ms_between
 from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.sweep import drawings
 from barrierlab.sim.sweep.errors import SweepError
@@ -115,12 +115,18 @@ def checkpoint_of(section: Section, result: Result, checkpoint_id: int, run_id: 
         for p in result.critical_path(checkpoint_id)
     ]
     duration_ms = ((record.ended_ns or begin_ns) - begin_ns) / NS_PER_MS
-    bars = []
-    for row in (row for row in result.task_rows() if row["checkpoint_id"] == checkpoint_id):
-        task = result.scenario.topology.tasks_of(row["operator"])[row["subtask"]]
-        first = row["start_delay_ms"]
-        last = first + row["alignment_ms"]
-        bars.append(drawings.WaitBar(task, 0.0, (first, last, last + row["sync_ms"], row["end_to_end_ms"])))
+    bars, rows = [], []
+    for task in (task for task in result.scenario.topology.tasks if task in record.parts):
+        part = record.parts[task]
+        cut_ns = part.last_barrier_ns if part.snapshot_ns is None else part.snapshot_ns
+        taken_ns = cut_ns + part.begin_ns + part.sync_ns
+        first, last, cut, taken, end = (
+            ms_between(begin_ns, at_ns)
+            for at_ns in (part.first_barrier_ns, part.last_barrier_ns, cut_ns, taken_ns, part.acknowledged_ns)
+        )
+        whole = ms_between(begin_ns, max(part.last_barrier_ns, taken_ns))
+        bars.append(drawings.WaitBar(task, 0.0, (first, cut, taken, whole, end)))
+        rows.append((run_id, (task, *map(_n, (first, last, taken, end)))))
     kept = _kept(bars, {piece.where for piece in path}, result)
     more = f" Of {len(bars)} tasks {len(kept)} are drawn." if len(kept) < len(bars) else ""
 
@@ -129,7 +135,7 @@ def checkpoint_of(section: Section, result: Result, checkpoint_id: int, run_id: 
     tasks = PageTable.of(
         f"Tasks in checkpoint {checkpoint_id}, ms since the trigger",
         ["task", "first barrier", "last barrier", "snapshot taken", "acknowledged"],
-        [(run_id, (bar.where, *(_n(end) for end in bar.ends_ms))) for bar in bars],
+        rows,
     )
     pieces = PageTable.of(
         f"Critical path of checkpoint {checkpoint_id}: its waits add up to its duration",

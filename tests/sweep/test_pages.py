@@ -170,6 +170,38 @@ def test_the_bottleneck_is_marked_once(jobs: Store) -> None:
     assert "Checkpoint 3, task by task. Its longest wait: " in few.figures[0].words
 
 
+def test_an_unaligned_snapshot_is_shown_ahead_of_the_last_barrier() -> None:
+    """A reader would see tasks that wait for all their barriers before they take a snapshot: aligned ones."""
+    from barrierlab.sim import Scenario, load, run
+
+    settings = {
+        "protocol": "unaligned",
+        "until_s": 3.0,
+        "checkpoint.interval_s": 0.5,
+        "checkpoint.sync_s": 0.001,
+        "checkpoint.trigger_latency_s": {"dist": "uniform", "low": 0.0, "high": 0.1},  # sources begin apart
+    }
+    result = run(load("skewed_join", settings, kind=Scenario), seed=1)
+    figure = checkpoint_of(("typical", ""), result, 2, "run1", "").figures[0]
+    assert figure.table is not None
+    begun_ns = result.record(2).triggered_ns
+    cuts_ms = {
+        node: (at_ns - begun_ns) / 1e6
+        for at_ns, verb, node, _, subject in result.entries
+        if verb == "snapshot" and subject[0] == 2
+    }
+    rows = [(str(task), float(last), float(taken)) for task, _, last, taken, _ in figure.table.rows]
+    assert {task: taken for task, _, taken in rows} == pytest.approx(
+        {t: 1.0 + ms for t, ms in cuts_ms.items()}, abs=0.05
+    )
+    ahead = [task for task, last, taken in rows if taken < last]
+    assert ahead == ["join[0]", "join[1]"]
+    tips = re.findall(r"<title>([^:<]*): (snapshot|recording) ", str(figure.wide))
+    assert {task for task, kind in tips if kind == "recording"} == set(ahead)
+    for task in ahead:
+        assert [kind for name, kind in tips if name == task] == ["snapshot", "recording"]
+
+
 def test_a_wide_job_is_drawn_within_a_telephone() -> None:
     """A job of many operators would stand beside the page."""
     nodes = [drawings.JobNode(f"operator_with_a_long_name_{n}", 128, n / 20, 0.0) for n in range(12)]
