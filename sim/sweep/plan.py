@@ -15,6 +15,8 @@ each seed:
     axes."source.a.rate_per_s" = { low = 10.0, high = 1000.0, scale = "log" }
     axes.skew = { choices = [1, 2, 4, 8] }
 
+Bounds that are whole numbers give whole numbers. No setting is drawn twice: `random` draws another in its place.
+
 `measured = true` in place of `scenario` plans the jobs that were measured on a real Flink cluster
 (`sim.sweep.measured`); `modes = ["unaligned"]` takes those of some ways to align.
 """
@@ -44,6 +46,8 @@ SHIPPED = files("barrierlab.sim") / "scenarios" / "sweeps"
 MOST_RUNS = 1_000_000
 MOST_LOADED = 2000
 """Of a part with more settings than this not all are tried before anything runs."""
+MOST_DRAWS = 100
+"""For each sample that is wanted: of few settings, or unlikely ones, the last is drawn late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,16 +348,29 @@ def _drawn(at: str, table: object, stream: list[int], *, latin: bool) -> tuple[l
     }
     if not ranges:
         raise _Wrong(f"{at}.axes: at least one axis is needed")
+    count = math.prod(each.count for each in ranges.values())
+    if samples > min(count, MOST_RUNS):
+        why = f"{count}: the axes have no more settings" if count < MOST_RUNS else f"{MOST_RUNS} runs"
+        raise _Wrong(f"{at}.samples: {samples} is given; allowed: at most {why}")
     numbers = np.random.default_rng([*stream, latin])
     if latin:
         from scipy.stats import qmc
 
-        unit = qmc.LatinHypercube(len(ranges), rng=numbers).random(samples)
+        units = iter(qmc.LatinHypercube(len(ranges), rng=numbers).random(samples))
     else:
-        unit = numbers.random((samples, len(ranges)))
-    rows = [{name: ranges[name].at(float(u)) for name, u in zip(ranges, row, strict=True)} for row in unit]
+        units = (numbers.random(len(ranges)) for _ in range(MOST_DRAWS * samples))
+    rows: dict[str, RunSettings] = {}
+    for unit in units:
+        row = {name: ranges[name].at(float(u)) for name, u in zip(ranges, unit, strict=True)}
+        rows.setdefault(parameters_text(row), row)
+        if len(rows) == samples:
+            break
+    else:
+        raise _Wrong(
+            f"{at}.samples: {samples} is given, and only {len(rows)} different settings came: take fewer samples"
+        )
     kind = "latin_hypercube" if latin else "random"
-    return [Axis(name, kind, r.choices) for name, r in ranges.items()], rows
+    return [Axis(name, kind, r.choices) for name, r in ranges.items()], list(rows.values())
 
 
 @dataclass(frozen=True)
@@ -383,6 +400,13 @@ class _Range:
                 f"{at}: low = {low!r}, high = {high!r} is given; two numbers, low < high, are needed (low > 0 for log)"
             )
         return _Range(low, high, scale == "log", type(low) is int and type(high) is int)
+
+    @property
+    def count(self) -> float:
+        """Return how many values it has."""
+        if self.choices is not None:
+            return len(self.choices)
+        return self.high - self.low + 1 if self.whole else math.inf
 
     def at(self, u: float) -> Scalar:
         """The value at `u` of [0, 1). Whole bounds give whole numbers, both bounds included."""

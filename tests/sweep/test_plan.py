@@ -85,6 +85,15 @@ def test_drawn_values_stay_within_their_bounds_and_come_again(kind):
     assert values(planned("seed = 1\n" + text)) != rates
 
 
+def test_no_setting_is_drawn_twice():
+    """Whole numbers are drawn again before long, and a sweep of twenty samples could not be planned."""
+    few = HEAD + 'seeds = [1, 2]\n[part.random]\nsamples = 8\naxes."channel.default.capacity" = { low = 1, high = 8 }'
+    plan = planned(few)
+    assert sorted(values(plan, "channel.default.capacity")) == sorted([*range(1, 9)] * 2)
+    alone = planned(few.replace("samples = 8", "samples = 3")).parts[0].runs
+    assert alone == plan.parts[0].runs[:6]  # more samples come behind those of before
+
+
 def test_a_latin_hypercube_has_one_value_in_every_stratum():
     """That is what a Latin hypercube is for: few samples cover each axis evenly."""
     text = HEAD + f"seeds = [1]\n[part.latin_hypercube]\nsamples = 10\naxes.{RATE} = {{ low = 0.5, high = 10.5 }}"
@@ -162,6 +171,20 @@ BAD = {
     "no samples": (
         HEAD + "seeds = [1]\n[part.random]\nsamples = 0\naxes.until_s = { low = 1.0, high = 2.0 }",
         "samples: 0 is given",
+    ),
+    "more samples than settings": (
+        HEAD + 'seeds = [1]\n[part.random]\nsamples = 9\naxes."channel.default.capacity" = { low = 1, high = 8 }',
+        "random.samples: 9 is given; allowed: at most 8: the axes have no more settings",
+    ),
+    "samples without end": (
+        HEAD + "seeds = [1]\n[part.random]\nsamples = 1000000000\naxes.until_s = { low = 1.0, high = 8.0 }",
+        "allowed: at most 1000000 runs",
+    ),
+    "a setting twice in one hypercube": (
+        HEAD
+        + "seeds = [1]\n[part.latin_hypercube]\nsamples = 4\n"
+        + 'axes."channel.default.capacity" = { low = 1, high = 4, scale = "log" }',
+        "latin_hypercube.samples: 4 is given, and only 3 different settings came: take fewer samples",
     ),
     "unknown scale": (
         HEAD + 'seeds = [1]\n[part.random]\nsamples = 2\naxes.until_s = { low = 1.0, high = 2.0, scale = "lg" }',
