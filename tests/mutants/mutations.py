@@ -1,7 +1,8 @@
 """Line-wise edits of a module: each plants one small mistake of meaning, by a fixed operator on its syntax tree.
 
 Not edited is what `check` is not there to judge: texts, annotations, defaults, assertions, what only refuses a wrong
-call (`raise`, the condition that leads to nothing else, `__post_init__`), and what only tells (`__str__`, `metrics`).
+call (`raise`, the condition that leads to nothing else, `__post_init__`, the `strict` of a `zip`), and what only tells
+(`__str__`, `metrics`).
 """
 
 from __future__ import annotations
@@ -146,7 +147,8 @@ class _Places:
             if isinstance(node, ast.expr):
                 for new, operator in _replaced(node):
                     yield self._edit(statement, node, new, operator, function)
-            waiting += [each for each in ast.iter_child_nodes(node) if not isinstance(each, _BLOCKS)]
+            below = ast.iter_child_nodes(node)
+            waiting += [each for each in below if not isinstance(each, _BLOCKS) and not _is_strict(each)]
 
     def _negated(self, statement: ast.stmt, test: ast.expr, function: str) -> Iterator[Edit]:
         if isinstance(test, ast.Compare) and not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
@@ -222,6 +224,11 @@ def _is_effect(statement: ast.stmt) -> bool:
 
 def _only_refuses(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], ast.Raise)
+
+
+def _is_strict(node: ast.AST) -> bool:
+    """Return whether it is the `strict` of a `zip`, which only refuses what differs in length."""
+    return isinstance(node, ast.keyword) and node.arg == "strict"
 
 
 def _last_line(statement: ast.stmt) -> int:

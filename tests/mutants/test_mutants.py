@@ -155,6 +155,13 @@ def test_edits_are_of_meaning() -> None:
     ]
 
 
+def test_the_strict_of_a_zip_is_not_edited() -> None:
+    """It refuses a wrong call and does nothing else: each would be a survivor, and be called equivalent."""
+    source = "def f(a, b):\n    return list(zip(a, b, strict=True)), True\n"
+    assert [edit.what for edit in edits(source)] == ["constant: True -> False"]
+    assert "strict=True" in edits(source)[0].source
+
+
 def test_each_edit_is_another_module_that_compiles() -> None:
     """A mutant that is no Python would count as noticed."""
     source = (ROOT / "impl/checkpoint/injector.py").read_text(encoding="utf-8")
