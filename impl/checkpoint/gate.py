@@ -322,8 +322,7 @@ class Gate:
             self.port.cancel(checkpoint_id)
         else:
             self.port.forward(barrier)
-            self.aligner.complete_alignment()
-            self.port.complete(barrier)
+            self._complete_part(barrier)
         self.resume(barrier.checkpoint_id)
 
     def _tell_aborts(self, declines: bool = True) -> None:

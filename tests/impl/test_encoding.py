@@ -209,3 +209,15 @@ def test_the_short_way_to_an_event_is_the_long_way(message: Event, at: int, byte
                 except DamagedError as error:
                     answers.append(str(error))
         assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 3), (4, 5)], ids=["in front of the value", "behind it"])
+def test_the_short_way_to_an_event_asks_whether_its_numbers_are_some(numbers: tuple[int, ...]) -> None:
+    """Damaged bytes whose tags are all wrong alike would be an event: a float for a sequence, say."""
+    data = encode(Event("a", 1, 2, 3, None, 4, 5))
+    for number in numbers:
+        as_a_number, as_a_float = (tag + number.to_bytes(8, "little") for tag in (b"i", b"f"))
+        assert data.count(as_a_number) == 1
+        data = data.replace(as_a_number, as_a_float)
+    with pytest.raises(DamagedError, match="an event of other fields"):
+        decode(data)

@@ -75,6 +75,15 @@ def sent(made) -> list[tuple[int, str]]:
     return [(output, str(message)) for output, message in made.outbox]
 
 
+def test_a_source_cuts_when_the_injector_that_it_was_given_says_so():
+    """If it fails, the coordinator commands an injector that no source polls, and each checkpoint expires."""
+    injector = CheckpointBarrierInjector(BarrierInjectorConfig(None, "a"))
+    made = SourceTask("a", injector, [OutputExchange("forward", [0])])
+    injector.coordinator_handle().inject(InjectBarrierCommand(1, 1))
+    made.poll(0)
+    assert sent(made) == [(0, "barrier 1")]
+
+
 def test_outputs_of_earlier_events_leave_before_the_barrier():
     """If it fails, results that belong to a checkpoint come behind its barrier (P-11)."""
     made, _ = task()

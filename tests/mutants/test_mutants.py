@@ -68,7 +68,7 @@ def test_a_module_that_is_none_is_an_error(capsys: pytest.CaptureFixture[str]) -
     ("old", "new", "invariant"),
     [
         pytest.param(
-            "self.port.forward(barrier)\n            self.aligner", "self.aligner", "TABLE", marks=pytest.mark.slow
+            "self.port.forward(barrier)\n            self._complete", "self._complete", "TABLE", marks=pytest.mark.slow
         ),
         ("_PASS: Final = AlignmentAction.PASS_THROUGH", "_PASS: Final = AlignmentAction.NO_SUCH_ACTION", "RAISED"),
         ("step = self.aligner.drain_next(now_ns)", "step = self.aligner.drain_next(1 / 0)", "TABLE"),
