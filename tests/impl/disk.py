@@ -208,7 +208,7 @@ class Disk:
     def find(self, path: str) -> Node:
         """Return the file or folder of that path."""
         node: Node = self.root
-        for name in path.split("/") if path not in ("", ".") else ():
+        for name in path.lstrip("/").split("/") if path not in ("", ".", "/") else ():
             if not isinstance(node, Folder):
                 raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
             if name not in node.names:

@@ -30,7 +30,8 @@ from barrierlab.impl import (
     encode,
 )
 from barrierlab.impl.storage.files import RealFile
-from tests.impl.disk import FATES, Answer, Crash, Disk, Fate, Fault, Node
+from barrierlab.impl.storage.media import DirectoryMedium
+from tests.impl.disk import FATES, Answer, Crash, Disk, Fate, Fault, Node, Odd
 from tests.impl.stored import JOIN, QUIET, SOURCE, begun, kept
 
 ROOT = "job/store"
@@ -378,6 +379,18 @@ class Interrupted(Disk):
         return super().call(verb, path, effect, half)
 
 
+def test_a_leftover_that_is_no_folder_any_more_is_gone() -> None:
+    """Another process was faster: the cleaning would not name what is gone, or take what is not its own."""
+    disk = Disk()
+    medium = DirectoryMedium("store", disk)
+    medium.make(1)
+    disk.folder("store").names["checkpoint-1"] = Odd()
+    assert medium.remove(1, leftover=True)
+    assert "checkpoint-1" in disk.folder("store").names  # it is somebody else's
+    del disk.folder("store").names["checkpoint-1"]
+    assert medium.remove(1, leftover=True)
+
+
 # What is no file of the store's.
 
 
@@ -527,6 +540,13 @@ def test_a_store_may_lie_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "here").symlink_to(tmp_path / "there")
     kept(DirectoryStore(str(tmp_path / "here")), 1)
     assert DirectoryStore(str(tmp_path / "here") + "/").completed() == (1,)
+
+
+def test_the_name_of_a_store_just_below_the_root_is_durable() -> None:
+    """After a crash there would be no store: the folder that was flushed would be the working directory."""
+    disk = Disk()
+    DirectoryStore("/store", disk)
+    assert disk.steps == ["flush folder /", "make /store", "flush folder /"]
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "\ud800", 7, b"bytes", None])

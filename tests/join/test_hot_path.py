@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from barrierlab.impl.join.barrier import JoinBarrier
+from barrierlab.impl.join.merge_map import MAX_U64
 from tests.join.support import FRAME, at, at_ns, latest, numbers, sequence, times, timestamp, window, window_ns
 
 FIRST, LAST = 300, 5300  # above the integers that Python keeps
@@ -99,3 +101,16 @@ def test_a_step_costs_the_same_at_any_time(make: Any, of: Any) -> None:
         step(n)
     assert lines_of(LAST) == early
     assert len(repr(barrier.capture())) < 2000
+
+
+@pytest.mark.parametrize("of", [sequence, latest])
+@pytest.mark.parametrize("out", [5, MAX_U64])
+def test_an_output_that_is_plainly_ready_is_answered_the_short_way(
+    of: Any, out: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first output that may be asked for, the last, or one of an input as old as it may be would cost more."""
+    barrier = of(numbers(at(1, -1), stale=10))
+    barrier.accept(4)
+    barrier.observe(1, 1, MAX_U64 - 1, 0)
+    monkeypatch.setattr(JoinBarrier, "in_full", lambda *_: pytest.fail("the long way"))
+    assert barrier.ready(out, 10).name == "READY"
