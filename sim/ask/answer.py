@@ -13,6 +13,7 @@ from barrierlab.model.render.html import block, paragraph, table
 from barrierlab.sim.ask.analyses import ANALYSES, Analysed
 from barrierlab.sim.ask.bench import CONFIDENCE, Bench, Number, OutOfTimeError, mean_of
 from barrierlab.sim.ask.levers import LEVERS
+from barrierlab.sim.ask.measures import MEASURES
 from barrierlab.sim.ask.question import Question
 from barrierlab.sim.core.amounts import percent
 
@@ -53,7 +54,7 @@ class Answer:
     def _repr_html_(self) -> str:
         notes = [paragraph(note) for note in (self.change, *self.notes)]
         title = f"{self.question.name}: {self.question.question}"
-        rows = table(self.found.rows, caption=f"{self.scenario}, {self.runs} runs")
+        rows = table(rows_for_people(self.found), caption=f"{self.scenario}, {self.runs} runs")
         return block(title, "", paragraph(self.sentence), *notes, rows)
 
     def as_json(self) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def _change(found: Analysed, moves: list[Sensitivity], left_out: bool) -> str:
     parts = []
     for lever in dict.fromkeys(move.lever for move in named):
         steps = [
-            f"{percent(move.factor - 1, sign=True)} {signed(move.by)}"
+            f"{percent(abs(move.factor - 1))} {'more' if move.factor > 1 else 'less'}: {signed(move.by)}"
             + (f" ({percent(move.by.at / at, sign=True)})" if at else "")
             for move in named
             if move.lever == lever
@@ -164,7 +165,7 @@ def _change(found: Analysed, moves: list[Sensitivity], left_out: bool) -> str:
     ]
     nothing = "Nothing that was varied before the budget was used up changes it." if left_out else NOTHING
     says = f"What would change it: {'; '.join(parts)}." if parts else nothing
-    return says + (f" No effect beyond chance: 20 % of {', '.join(rest)}." if rest else "")
+    return says + (f" No effect beyond chance: {percent(STEP)} more or less of {', '.join(rest)}." if rest else "")
 
 
 _UNITS: Mapping[str, tuple[tuple[str, float], ...]] = {
@@ -223,6 +224,34 @@ def text_of(number: Number) -> str:
     if math.isclose(number.low, number.high, rel_tol=1e-6, abs_tol=1e-12):
         return f"{at} (the same in {number.n} runs)"
     return f"{at} (95 % interval {_bounds(number.low / size, number.high / size)})"
+
+
+UNITS: dict[str, str] = {name: unit for name, (unit, _) in MEASURES.items()} | dict.fromkeys(
+    ("lost", "share", "simulated"), "%"
+)
+NOT_SHOWN = ("gap", "bounds")  # how far a point of a search is from its end, and what a picture draws
+
+
+def rows_for_people(found: Analysed) -> list[dict[str, str]]:
+    """Return the rows of an answer's table with units, without the points at which a search measured nothing else.
+
+    >>> rows = [{"timeout_s": 2.0, "gap": 3.0}, {"timeout_s": 0.5, "gap": 0.0, "persisted": 2e5}]
+    >>> rows_for_people(Analysed({}, "", rows=rows))
+    [{'timeout s': '0.5', 'persisted': '200 kB'}]
+    """
+    rows = [{name: each for name, each in row.items() if name not in NOT_SHOWN} for row in found.rows]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return [
+        {name.replace("_", " "): "" if row.get(name) is None else _cell(name, row[name]) for name in names}
+        for row in rows
+        if len(row) > 1
+    ]
+
+
+def _cell(name: str, value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return text_of(Number(value, None, None, UNITS[name], 1)) if name in UNITS else f"{value:.4g}"
 
 
 def signed(number: Number) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from barrierlab.sim.ask.answer import Answer, answered
+from barrierlab.sim.ask.answer import Answer, answered, rows_for_people
 from barrierlab.sim.ask.bench import Bench, BrokenRunError, NothingToSayError, OutOfTimeError, Processes, QuestionError
 from barrierlab.sim.ask.question import names, question_of
 from barrierlab.sim.cli.choices import FILE, GivenSettings, settings_option
@@ -125,12 +125,11 @@ def _list() -> None:
 def _show(console: Console, answer: Answer) -> None:
     asked = f"{answer.question.name}: {answer.question.question} ({answer.scenario}, {answer.runs} runs)"
     say(console, asked, answer.sentence, answer.change, *(f"note: {note}" for note in answer.notes))
-    if answer.question.analysis.get("prints_table") and answer.found.rows:
+    rows = rows_for_people(answer.found)
+    if answer.question.analysis.get("prints_table") and rows:
         from rich.table import Table
 
-        rows = [{k: v for k, v in row.items() if k not in ("gap", "bounds")} for row in answer.found.rows]
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        table = Table(*(name.replace("_", " ") for name in names))
+        table = Table(*rows[0])
         for row in rows:
-            table.add_row(*("" if row.get(name) is None else f"{row[name]:.4g}" for name in names))
+            table.add_row(*row.values())
         console.print(table)

@@ -386,8 +386,8 @@ def test_what_would_change_it_is_computed() -> None:
     # One at a time: D + D / 2; four: D + max(2, D / 4) / 2. Their difference is 1 - D / 2, of an interval of 2.
     assert moves["writing", 0.8] == pytest.approx(1400 / 2, rel=0.02)
     assert moves["interval", 1.2] == pytest.approx(400 / 2, rel=0.02)
-    assert "time to write the state (-20 % +7" in answer.change
-    assert answer.change.endswith("No effect beyond chance: 20 % of arrivals.")
+    assert "time to write the state (20 % less: +7" in answer.change
+    assert answer.change.endswith("No effect beyond chance: 20 % more or less of arrivals.")
     assert answer.notes == (f"not answered: {question.also_missing}",)
     assert answer.sentence.endswith(" come one at a time. A measured number without an interval is the same in 5 runs.")
     assert answer.sentence.count("the same in 5 runs") == 1
@@ -449,7 +449,7 @@ def test_a_budget_that_ends_early_leaves_what_would_change_it_open() -> None:
     number = Number(1.0, 0.9, 1.1, "x", 5)
     tried = [Sensitivity("load", 1.2, Number(0.0, -0.1, 0.1, "x", 5))]
     found = Analysed({"growth": number}, "steady")
-    chance = " No effect beyond chance: 20 % of arrivals."
+    chance = " No effect beyond chance: 20 % more or less of arrivals."
     assert _change(found, tried, left_out=False) == f"{NOTHING}{chance}"
     ended = "Nothing that was varied before the budget was used up changes it."
     assert _change(found, tried, left_out=True) == f"{ended}{chance}"
