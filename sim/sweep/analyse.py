@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
 from barrierlab.sim.sweep import measured
-from barrierlab.sim.sweep.engines import QueryEngine, engine_for, engine_line, literal
+from barrierlab.sim.sweep.engines import ENGINES, QueryEngine, choose, engine_for, engine_line, literal
 from barrierlab.sim.sweep.outcome import GROUPED, WAYS, outcome
 from barrierlab.sim.sweep.plan import short_hash
 from barrierlab.sim.sweep.store import Store
@@ -53,19 +53,23 @@ def analysed(
     Parameters
     ----------
     engine, master
-        As `engine_for` has them.
+        As `engine_for` has them. A kept one counts only if it was made on the engine that is asked for.
     tell : callable
-        Told in a line on which engine a new one is made, and why.
+        Told in a line on which engine it is, or was, made, and why.
     """
     program = [Path(str(module)).read_text(encoding="utf-8") for module in (__file__, measured.__file__)]
-    basis = short_hash([version("barrierlab"), program, sorted(store.files("runs"))])
-    if (kept := store.kept(basis)) is None:
-        store.check_files()
-        tell(engine_line(store, READ, engine, master))
-        with engine_for(store, READ, engine, master) as sql:
-            kept = analyse(sql, store)
-        store.keep(basis, kept)
-    return kept
+    made_of = [version("barrierlab"), program, sorted(store.files("runs"))]
+    chosen = choose(store, READ, engine, master)
+    for made_on in ENGINES[1:] if engine == "auto" and master is None else (chosen,):
+        if (kept := store.kept(short_hash([*made_of, made_on]))) is not None:
+            tell(f"analysed before, on {made_on}; nothing has changed since")
+            return kept
+    store.check_files()
+    tell(f"analysing on {engine_line(store, READ, engine, master)}")
+    with engine_for(store, READ, engine, master) as sql:
+        analysis = analyse(sql, store)
+    store.keep(short_hash([*made_of, chosen]), analysis)
+    return analysis
 
 
 _CELLS = """

@@ -61,6 +61,7 @@ def sweep_command(
     import pyarrow as pa  # noqa: F401  (the extra is missed before a Java that it brings)
 
     from barrierlab.sim.sweep.compact import compact
+    from barrierlab.sim.sweep.errors import SweepError
     from barrierlab.sim.sweep.plan import load_plan
     from barrierlab.sim.sweep.session import check_master, process_count, usable_java
     from barrierlab.sim.sweep.store import Store
@@ -70,13 +71,18 @@ def sweep_command(
     if process_count(master) is None:
         usable_java()  # before there is a directory that would have to be resumed
     if resume and directory.is_dir() and any(directory.iterdir()):
-        store = Store.open(directory)
+        store, is_new = Store.open(directory), False
         store.continue_with(plan, events)
     else:
-        store = Store.create(directory, plan, events)
+        store, is_new = Store.create(directory, plan, events), True
     options = ("" if master == "local[*]" else f" --master {master}") + (" --events" if events else "")
     again = f"barrierlab sweep {sweep} --out {directory}{options} --resume"
-    _execute(plan, store, master, again, budget_s)
+    try:
+        _execute(plan, store, master, again, budget_s)
+    except SweepError:
+        if is_new:
+            store.discard()
+        raise
     compact(store)
     if process_count(master) is None and not plan.is_of_joins:
         from barrierlab.sim.sweep.analyse import analysed
@@ -230,7 +236,7 @@ def _analysed(directory: Path, engine: str, master: str | None) -> tuple[dict[st
 
 
 def _tell(line: str) -> None:
-    click.echo(f"analysing on {line}", err=True)
+    click.echo(line, err=True)
 
 
 def _show_joins(analysis: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -74,6 +75,11 @@ class Store:
         except OSError as error:
             raise SweepError(f"{directory}: cannot be written: {error.strerror or error}") from None
         return store
+
+    def discard(self) -> None:
+        """Remove the directory, if none of its runs is done: the sweep can then be begun with other options."""
+        if not self.count():
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     @staticmethod
     def open(directory: str | Path) -> Store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -326,6 +327,19 @@ def test_an_analysis_is_kept_until_results_change(tmp_path, monkeypatch):
         assert analysed(store) == {"runs": 0}
     store.write_chunk({table: [] for table in TABLES} | {"runs": [{"run_id": "1"}]})
     assert analysed(store) == {"runs": 1}
+    told = []
+    assert analysed(store, tell=told.append) == {"runs": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "engine_line", lambda *_: "Spark")
+        patch.setattr(module, "engine_for", lambda *_: nullcontext())
+        patch.setattr(module, "analyse", lambda sql, store: {"runs": "by Spark"})
+        assert analysed(store, "spark", tell=told.append) == {"runs": "by Spark"}  # not what DuckDB said of them
+    assert analysed(store, tell=told.append) == {"runs": "by Spark"}
+    assert told == [
+        "analysed before, on duckdb; nothing has changed since",
+        "analysing on Spark",
+        "analysed before, on spark; nothing has changed since",
+    ]
     with monkeypatch.context() as patch:
         patch.setattr(module, "version", lambda name: "another")
         patch.setattr(module, "analyse", lambda sql, store: {"runs": "by another version"})

@@ -48,6 +48,7 @@ def test_a_master_that_does_not_answer_is_one_line(capfd, tmp_path, monkeypatch,
     status, out, err = barrierlab(capfd, *arguments, "--master", "spark://127.0.0.1:1")
     assert (status, out, len(err.splitlines())) == (2, "", 1)
     assert "--master spark://127.0.0.1:1: nothing answers there (127.0.0.1:1: " in err
+    assert not (tmp_path / "out").exists()  # else the same with another master would be refused
 
 
 @pytest.mark.parametrize("master", ["spark://nowhere.invalid:7077", "spark://127.0.0.1", "spark://127.0.0.1:x"])
