@@ -23,14 +23,14 @@ def show(console: Console, result: Result | JoinResult | ControlResult) -> None:
 
 
 _CHECKPOINTS = (
-    *("checkpoint", "status", "trigger s", "end to end ms", "start delay ms", "alignment ms", "processed B"),
-    *("persisted B", "longest wait ms", "at"),
+    *("id", "status", "trigger\ns", "end to\nend ms", "start\ndelay ms", "alignment\nms", "processed\nB"),
+    *("persisted\nB", "longest\nwait ms", "at"),
 )
 _FAILURES = ("cause", "failed s", "noticed s", "from checkpoint", "runs again s", "down ms", "replayed", "catch-up ms")
 
 
 def _show_checkpoints(console: Console, result: Result) -> None:
-    table = table_of(_CHECKPOINTS, ("status", "at"), f"{result.scenario.title} (seed {result.seed})")
+    table = table_of(_CHECKPOINTS, ("status", "at"), f"{result.scenario.title} (seed {result.seed})", is_wide=True)
     for row in result.checkpoint_rows():
         table.add_row(
             str(row["checkpoint_id"]),
