@@ -350,6 +350,9 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
         runs = [run for run in runs if run not in set_aside]
         longer = f"{percent(DISTURBED)} longer than in the quickest"
         undetermined["disturbed"] = f"{len(set_aside)} runs, whose records took {longer}: set aside"
+    if failed := sum(run.failed for run in runs):
+        completed = sum(len(run.checkpoints) for run in runs)
+        undetermined["failed"] = f"{failed} of {failed + completed} checkpoints, which are in no cost"
     rows, numbers, reasons = _all_rows(runs)
     undetermined |= reasons
     for name, by_run in rows.items():

@@ -80,7 +80,8 @@ class ObservedJob:
     shares of time that an operator is busy and back-pressured, `services_s` each of its subtasks' busy time by records.
     `setup` is how a run of a table was set up, by column. `rates_per_s` are the records that a subtask takes, on
     average, and `period_s` is how far apart its checkpoints are begun at least, of which the second part is a pause.
-    `aligning` are the operators with an input on which no barrier overtakes, whatever the mode.
+    `aligning` are the operators with an input on which no barrier overtakes, whatever the mode. So many `failed`
+    checkpoints there are besides.
     """
 
     name: str
@@ -96,6 +97,7 @@ class ObservedJob:
     rates_per_s: Mapping[str, float] = field(default_factory=dict)
     period_s: tuple[float, float] = (0.0, 0.0)
     aligning: tuple[str, ...] = ()
+    failed: int = 0
 
     @property
     def configuration(self) -> tuple[Any, ...]:
@@ -186,6 +188,7 @@ def observed_in(answers: FlinkAnswers, job: FlinkJob) -> ObservedJob:
         aligning=tuple(
             each.operator for each in job.vertices if any(ship.upper() in ALIGNED_SHIPS for _, ship in each.inputs)
         ),
+        failed=sum(text(each, "status") == "FAILED" for each in items(answers.get(place), "history")),
     )
 
 

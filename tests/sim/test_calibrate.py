@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -12,7 +13,7 @@ import pytest
 
 from barrierlab.sim import load
 from barrierlab.sim.sweep.measured import DATA
-from barrierlab.sim.twin.answers import TwinError
+from barrierlab.sim.twin.answers import TwinError, answers_of
 from barrierlab.sim.twin.calibrate import (
     acknowledgements,
     beginnings,
@@ -29,7 +30,8 @@ from barrierlab.sim.twin.calibrate import (
     ways,
     writes,
 )
-from barrierlab.sim.twin.observed import ObservedCheckpoint, ObservedJob, Subtask, senders_of
+from barrierlab.sim.twin.import_flink import job_of
+from barrierlab.sim.twin.observed import ObservedCheckpoint, ObservedJob, Subtask, observed_in, senders_of
 from barrierlab.sim.twin.predict import simulated
 from barrierlab.sim.twin.profile import Cost, Profile, ScalarCost, read_profile
 from tests.sim.support import barrierlab
@@ -410,6 +412,20 @@ def test_a_real_job_gives_its_services_and_what_is_not_determined(
     assert (profile.modes, profile.local, profile.parallelism, profile.checkpoints) == (("aligned",), (True,), (2,), 9)
     for name in ("unaligned_begin", "flush_lateness", "channel_state", "channel_state_rate", "speed_slow_sink"):
         assert f"not determined: {name}: " in out
+
+
+def test_checkpoints_that_failed_are_counted(tmp_path: Path) -> None:
+    """Costs would be of the few checkpoints that were quick enough, and a reader think of all."""
+    answers = json.loads(CHAINED.read_text(encoding="utf-8"))
+    (place,) = (path for path in answers if path.endswith("/checkpoints"))
+    history = answers[place]["history"]
+    for each in (done := [each for each in history if each["status"] == "COMPLETED"])[:2]:
+        each["status"] = "FAILED"
+    (partly := tmp_path / "partly.json").write_text(json.dumps(answers), encoding="utf-8")
+    runs = [observed_in(found, job_of(found, None)) for found in map(answers_of, ([str(partly)], [str(CHAINED)]))]
+    assert [run.failed for run in runs] == [2, 0]
+    assert calibrate(runs[:1]).undetermined["failed"] == f"2 of {len(done)} checkpoints, which are in no cost"
+    assert "failed" not in calibrate(runs[1:]).undetermined
 
 
 def test_services_of_a_table_are_costs_where_its_runs_agree(tmp_path: Path) -> None:
