@@ -64,6 +64,8 @@ from barrierlab.sim.scenario.settings import ZERO, ns
 
 OUT_STREAM = 1000
 CLOCK = "clock"
+MOST_S, MOST_OFFSET, MOST_WINDOW = 1e9, 2**31 - 1, 2**32 - 2
+"""The room that a map has, which says times in nanoseconds."""
 
 
 def share(value: Any) -> float:
@@ -95,9 +97,9 @@ def signed(most: float) -> ValueReader:
 
 
 def whole_signed(value: Any) -> int:
-    """A whole number."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise WrongValueError("a whole number")
+    """A whole number from `-MOST_OFFSET` to `MOST_OFFSET`."""
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MOST_OFFSET:
+        raise WrongValueError(f"a whole number from {-MOST_OFFSET} to {MOST_OFFSET}")
     return value
 
 
@@ -116,9 +118,9 @@ class JoinSettings:
     most_pending: int = key(whole(), 1024)
     on_failure: str = key(one_of(*(each.value for each in OnFailure)), "skip")
     by_timestamp: bool = key(flag, False)
-    lateness_s: float | None = key(number(), None)
+    lateness_s: float | None = key(number(most=MOST_S), None)
     lateness_scope: str = key(one_of(*(each.value for each in LatenessScope)), "map")
-    stale_timeout_s: float | None = key(number(TICK_S), None)
+    stale_timeout_s: float | None = key(number(TICK_S, most=MOST_S), None)
     clock_domain: str = key(DOMAINS, "MONOTONIC")
     service_s: Distribution = key(distribution, ZERO)
     epoch_at_s: tuple[float, ...] = key(moments, ())
@@ -146,9 +148,9 @@ class InputSettings:
     restart_s: float = key(number(), 0.0)
     stop_at_s: float | None = key(number(TICK_S), None)
     offset: int | None = key(whole_signed, None)
-    window: int | None = key(whole(), None)
-    offset_s: float | None = key(signed(1e9), None)
-    window_s: float | None = key(number(TICK_S), None)
+    window: int | None = key(whole(1, MOST_WINDOW), None)
+    offset_s: float | None = key(signed(MOST_S), None)
+    window_s: float | None = key(number(TICK_S, most=MOST_S), None)
     source: str = key(one_of(*(each.name.lower() for each in TimestampSource)), "frame_descriptor")
     clock_domain: str | None = key(DOMAINS, None)
 
@@ -261,6 +263,12 @@ class JoinBuilder(Builder):
                 self.fail(f"[input.{name}]", "has both offset and window; a rule has one of them")
             if each.offset_s is not None and each.window_s is not None:
                 self.fail(f"[input.{name}]", "has both offset_s and window_s; a rule has one of them")
+            if join.barrier == "timestamp" and ns(each.window_s or MOST_S) < ns(join.lateness_s or 0.0):
+                self.fail(
+                    f"[input.{name}] window_s",
+                    f"is {each.window_s:g}; allowed: at least lateness_s, {join.lateness_s:g}: a shorter window may be "
+                    "empty when the rule is met",
+                )
         try:
             make_stage(scenario)
             for said in maps(scenario, 1):

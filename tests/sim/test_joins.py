@@ -383,15 +383,21 @@ def test_what_came_out_is_a_frame(tmp_path: Path) -> None:
         ({"input": {"a": {"offset": 0, "window": 3}}}, "[input.a] has both offset and window"),
         ({"input": {"a": {"offset_s": 0.0, "window_s": 0.3}}}, "[input.a] has both offset_s and window_s"),
         ({"input": {"a": {"offset": 0.5}}}, "[input.a] offset is 0.5; allowed: a whole number"),
+        ({"input": {"a": {"window": 2**32}}}, "[input.a] window is 4294967296; allowed: a whole number of at least 1"),
+        ({"input": {"a": {"window_s": 1e12}}}, "[input.a] window_s is 1000000000000.0; allowed: a number of at least"),
+        ({"join": {"stale_timeout_s": 1e12}}, "[join] stale_timeout_s is 1000000000000.0; allowed: a number of at"),
         ({"input": {"a": {"offset_s": "x"}}}, "allowed: a number from -1e+09 to 1e+09"),
         ({"input": {"a": {"source": "slot"}}}, "allowed: 'frame_descriptor' or 'slot_header'"),
         ({"input": {"a": {"drop": -0.1}}}, "allowed: a share"),
         ({"warmup_s": 3.0, "cooldown_s": 1.0}, "measures nothing"),
         ({"input": {}, "until_s": 1.0, "extra": 1}, "has no key 'extra'"),
-        ({"input": {"a": {"offset": 2**31}}}, "[join] offset = 2147483648; allowed: -2147483647 to 2147483647"),
+        (
+            {"input": {"a": {"offset": 2**31}}},
+            "[input.a] offset is 2147483648; allowed: a whole number from -2147483647 to 2147483647",
+        ),
         (
             {"join": {"barrier": "timestamp", "drive": "a", "lateness_s": 0.2}, "input": {"b": {"window_s": 0.1}}},
-            "[join] a window of 100000000 ns on stream 2 with a lateness of 200000000 ns",
+            "[input.b] window_s is 0.1; allowed: at least lateness_s, 0.2: a shorter window may be empty",
         ),
     ],
 )
