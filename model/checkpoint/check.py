@@ -6,6 +6,7 @@ LIVE is asked where a run ends, and where it goes round for ever: there, too, no
 left in a channel, and the job must come to its end when the sources do. The premise is that runs are fair: a move that
 is possible again and again is made at some time (strong fairness), be it a delivery, a drain or a report. A fault
 need never happen; a state in which only faults can follow is not asked in a scope with faults, but in the one without.
+It is if only a crash can: what sinks show is asked in no scope without one.
 """
 
 from __future__ import annotations
@@ -417,7 +418,11 @@ ALWAYS, QUIESCENT = "always", "at rest"
 
 def properties(world: World) -> list[Always[WorldState] | Quiescent[WorldState]]:
     """Return what `model.explore.checker.explore` is to ask of a world."""
-    return [Always(ALWAYS, world.broken), Quiescent(QUIESCENT, world.liveness_violation)]
+    return [Always(ALWAYS, world.broken), Quiescent(QUIESCENT, world.liveness_violation, _is_crash)]
+
+
+def _is_crash(move: Move) -> bool:
+    return move.kind == "crash"
 
 
 def _most(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -56,10 +56,18 @@ class Always(Generic[S]):
 
 @dataclass(frozen=True)
 class Quiescent(Generic[S]):
-    """Asked of every state without moves; a deadlock is a state that may not be one."""
+    """Asked of every state without moves; a deadlock is a state that may not be one.
+
+    With `spares`, of every state, too, from which only moves lead that need never be made.
+    """
 
     name: str
     check: Callable[[S], str | None]
+    spares: Callable[[Any], bool] | None = None
+
+    def is_asked(self, moves: Sequence[Any]) -> bool:
+        """Return whether it is asked of a state from which `moves` lead."""
+        return not moves or (self.spares is not None and all(map(self.spares, reversed(moves))))
 
 
 @dataclass(frozen=True)
@@ -348,8 +356,7 @@ class _Exploration(Generic[S, M]):
         for number, kept in enumerate(states, first):
             state: Any = kept if packing is None else packing.unpack(kept)
             moves = moves_of(state)
-            if not moves:
-                self._rest(state, number)
+            self._rest(state, number, moves)
             first_ones = len(moves)
             if ample is not None:
                 moves, first_ones = self._in_order(state, moves)
@@ -399,8 +406,11 @@ class _Exploration(Generic[S, M]):
         left = [each for each in self.moves_to_see if not each.seen(state, move, reached)]
         self.moves_to_see[:] = left  # in place: `_expand` looks into it
 
-    def _rest(self, state: S, number: int) -> None:
-        for each in self.quiescent:
+    def _rest(self, state: S, number: int, moves: Sequence[M]) -> None:
+        asked = [each for each in self.quiescent if each.is_asked(moves)]
+        if not asked:
+            return
+        for each in asked:
             if each.check(state) is not None:
                 self._break(each, number, state)
         # What is asked at rest may take long, and as many states as are looked at in one go may all be at rest.
@@ -415,10 +425,9 @@ class _Exploration(Generic[S, M]):
         more = False
         for number, kept in enumerate(level, first):
             state = self._unpacked(kept)
-            if self.system.moves(state):
-                more = True
-            else:
-                self._rest(state, number)
+            moves = self.system.moves(state)
+            more = more or bool(moves)
+            self._rest(state, number, moves)
         return more
 
     def _break(self, broken: Always[S] | Quiescent[S], number: int, state: S) -> None:

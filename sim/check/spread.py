@@ -80,7 +80,10 @@ class Subject(Generic[M]):
 
     def moves(self, state: State) -> Sequence[M]:
         """Return the moves that are made in a state."""
-        moves = self.system.moves(state)
+        return self.first_of(state, self.system.moves(state))
+
+    def first_of(self, state: State, moves: Sequence[M]) -> Sequence[M]:
+        """Return those of a state's moves that are made."""
         return moves if self.ample is None or len(moves) < 2 else self.ample(state, moves)
 
 
@@ -107,10 +110,10 @@ class Expansion(NamedTuple):
 
 def expand(subject: Subject[M], states: Iterable[State], hand_on: Callable[[set[State]], None]) -> Expansion:
     """Make the moves of states, and ask what is asked of them."""
-    after, moves_of = subject.system.after, subject.moves
+    after, moves_of, first_of = subject.system.after, subject.system.moves, subject.first_of
     numbered = list(enumerate(subject.properties))
     always = [(number, each.check) for number, each in numbered if isinstance(each, Always)]
-    quiescent = [(number, each.check) for number, each in numbered if isinstance(each, Quiescent)]
+    quiescent = [(number, each) for number, each in numbered if isinstance(each, Quiescent)]
     reached: set[State] = set()
     transitions, aside, broken = 0, [], []
     for state in states:
@@ -119,10 +122,11 @@ def expand(subject: Subject[M], states: Iterable[State], hand_on: Callable[[set[
                 if check(state) is not None:
                     broken.append((number, state))
             moves = moves_of(state)
-            reached.update([after(state, move) for move in moves])
-            if not moves:
-                broken += [(number, state) for number, check in quiescent if check(state) is not None]
-            transitions += len(moves)
+            made = first_of(state, moves)
+            reached.update([after(state, move) for move in made])
+            asked = [(number, each.check) for number, each in quiescent if each.is_asked(moves)]
+            broken += [(number, state) for number, check in asked if check(state) is not None]
+            transitions += len(made)
         except UnknownPartError:
             aside.append(state)
         if len(reached) >= MOST_HELD:

@@ -118,6 +118,17 @@ class FlushesBeforeTheLast(AtLeastOnce):
         self.batch = kept
 
 
+class FlushesTwice(AtLeastOnce):
+    """Sends two batches, and no third."""
+
+    batches = 0
+
+    def flush(self) -> None:
+        self.batches += 1
+        if self.batches < 3:
+            super().flush()
+
+
 class SendsTwice(AtLeastOnce):
     """Sends at once, and with its batch again."""
 
@@ -286,6 +297,7 @@ PLANTED: dict[type, tuple[str, str]] = {
     Ahead: (CRASH, "REC"),
     FlushesTheFirst: (AT_LEAST_ONCE, "REC"),
     FlushesBeforeTheLast: (AT_LEAST_ONCE, "REC"),
+    FlushesTwice: (AT_LEAST_ONCE, "REC"),
     SendsTwice: (AT_LEAST_ONCE, "REC"),
     WritesUnderOneKey: (IDEMPOTENT, "REC"),
     WritesOnlyNewKeys: (IDEMPOTENT, "REC"),
