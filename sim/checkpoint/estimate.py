@@ -27,17 +27,17 @@ def steps(scenario: AnyScenario) -> float:
     if not isinstance(scenario, Scenario):
         return scenario.steps
     until_s, topology = scenario.until_s, scenario.topology
-    graph, per_s = topology.graph(), 0.0
+    graph, events, per_s = topology.graph(), 0.0, 0.0
     for name, source in scenario.sources.items():
         for task in topology.tasks_of(name):
             behind = nx.descendants(graph, task)
             operators = {topology.operator_of(each) for each in behind}
-            per_s += source.rate_per_s * (1 + len(operators))
+            events += source.emitted_in(until_s) * (1 + len(operators))
             per_s += (1 + len(behind)) / source.watermark_interval_s if source.watermark_interval_s else 0.0
     if scenario.checkpoint.interval_s:
         per_s += (len(topology.tasks) + len(topology.channels)) / scenario.checkpoint.interval_s
     per_s += sum(each.rate_per_s or (1 / each.every_s if each.every_s else 0.0) for each in scenario.faults)
-    return per_s * until_s
+    return events + per_s * until_s
 
 
 def announcement(scenario: AnyScenario) -> str | None:

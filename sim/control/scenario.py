@@ -128,11 +128,13 @@ class ControlScenario:
 
     @property
     def steps(self) -> float:
-        """Return about how many steps a run has, an event at a processor being one."""
+        """Return about how many steps a run has, an event at a processor being one; a terminal signal ends it."""
+        end_s = min([self.until_s, *(at_s for at_s, signal, _ in self.signals if signal.is_terminal)])
         ends = map(self.wiring.ends, self.wiring.channels[DATA])
         graph = nx.DiGraph((sender, receiver) for sender, _, receiver, _ in ends)
-        per_s = (each.rate_per_s * (1 + len(nx.descendants(graph, name))) for name, each in self.sources.items())
-        return self.until_s * sum(per_s)
+        return sum(
+            each.emitted_in(end_s) * (1 + len(nx.descendants(graph, name))) for name, each in self.sources.items()
+        )
 
     @property
     def topology(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,6 +49,10 @@ class SourceSettings:
     watermark_interval_s: float | None = key(number(TICK_S), None)
     out_of_order_s: Distribution = key(distribution, ZERO)
     trigger: str = key(one_of("coordinator", "periodic"), "coordinator")
+
+    def emitted_in(self, seconds: float) -> float:
+        """Return about how many events a subtask emits in a time."""
+        return min(self.rate_per_s * seconds, math.inf if self.events is None else self.events)
 
 
 CHAINED = tuple(kind for kind in KINDS if kind not in ("join", "union", "sink"))

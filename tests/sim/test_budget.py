@@ -105,8 +105,12 @@ def test_what_takes_long_is_announced() -> None:
     assert text is not None
     assert "years, and " in text
     assert "--budget 60s ends it" in text
-    for name in ("lockstep_cameras", "graceful_shutdown"):
-        text = announcement(load(name, {"until_s": 1e6}))
+    assert announcement(load("graceful_shutdown", {"until_s": 1e6})) is None  # a signal ends it at 10 s
+    few = {f"source.{name}.events": 1000 for name in load("diamond").sources}
+    assert announcement(load("diamond", {**few, **TWO_HOURS, "checkpoint.interval_s": 100.0})) is None
+    endless = {"until_s": 1e6, "signal": [{"kind": "SyncTest", "channel": "data", "at_s": 10.0}]}
+    for name, settings in (("lockstep_cameras", {"until_s": 1e6}), ("graceful_shutdown", endless)):
+        text = announcement(load(name, settings))
         assert text is not None
         assert "GB of memory; a shorter until_s" in text
 
