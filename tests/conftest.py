@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from barrierlab.model.checkpoint import external
 from tests import breadth, longest
 
 
@@ -33,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     breadth.is_whole = "not slow" not in config.getoption("markexpr")
     if not breadth.is_whole:
         os.fsync = looked_at
+        external._WALKS = breadth.examples(external._WALKS)  # of the first look at a class, which 300 tests take
     # How busy the machine is says nothing about the code. All else is as Hypothesis has chosen, for CI or not.
     settings.register_profile(
         "unhurried",

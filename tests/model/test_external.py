@@ -13,6 +13,7 @@ import pytest
 from barrierlab.impl import BarrierAligner, UnalignedCheckpointer
 from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
 from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint import external
 from barrierlab.model.checkpoint.check import WorldScope
 from barrierlab.model.checkpoint.external import PROTOCOLS, ExternalError, ExternalGate, goes_unaligned, load, parts_of
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
@@ -24,6 +25,7 @@ from barrierlab.model.suites.standard import SCOPES
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
 from docs.aligner.unaligned import RecordingAligner
+from tests import breadth
 
 
 @cache
@@ -348,8 +350,10 @@ def test_a_class_that_cannot_stand_in_is_told_so_in_a_line(kind: type, protocol:
 
 
 @pytest.mark.parametrize("field", range(7))
-def test_whatever_a_capture_lacks_is_found(field: int) -> None:
+def test_whatever_a_capture_lacks_is_found(field: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that is not captured would be another's, and what is found would be an accident."""
+    assert breadth.examples(60) == external._WALKS
+    monkeypatch.setattr(external, "_WALKS", 60)  # as many as are shipped: a part of them finds it by luck
 
     class Lacks(PhasedAligner):
         def capture(self) -> Any:
