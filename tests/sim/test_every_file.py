@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import barrierlab.sim.ask.analyses as sim_ask_analyses
 import barrierlab.sim.cli.ask as sim_cli_ask
 import barrierlab.sim.cli.check as sim_cli_check
 from barrierlab.model.checkpoint.check import Outcome
@@ -324,6 +325,7 @@ def test_a_file_that_cannot_be_written_is_one_line(
     outcome = Outcome(SCOPE, "aligned", "holds", "", 1, 1, 0.0)
     monkeypatch.setattr(sim_cli_check, "run", lambda *_, **__: [outcome])
     monkeypatch.setattr(sim_cli_ask, "Processes", lambda count: Serial())
+    monkeypatch.setattr(sim_ask_analyses, "SEEDS", range(1, 2))
     (place / "a folder").mkdir()
     os.mkfifo(place / "a pipe nobody reads")
     before = _files(place)
