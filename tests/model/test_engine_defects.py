@@ -193,7 +193,7 @@ AT_LEAST_ONCE = [
     Bounds("a->s b->s", events=1, closes=True),
     Bounds("a->s b->s c->s", events=1),
     Bounds("a->join b->join join->s", events=2),
-    Bounds("a->l a->r l->join r->join join->s", events=1),
+    pytest.param(Bounds("a->l a->r l->join r->join join->s", events=1), marks=pytest.mark.slow),
 ]
 
 

@@ -447,7 +447,7 @@ def test_a_coordinator_that_raises_is_a_violation(method: str, bounds: Bounds) -
     assert world.trace(result.violations[0].moves).endswith("! RAISED: coordinator: ValueError: not today\n")
 
 
-@pytest.mark.parametrize("mode", ["aligned", "aligned_with_timeout"])
+@pytest.mark.parametrize("mode", ["aligned", pytest.param("aligned_with_timeout", marks=pytest.mark.slow)])
 def test_steps_of_a_machine_are_forgotten_where_there_are_many(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large scope would end for want of memory; or a step that is repeated would be another one."""
     bounds = Bounds("a->join b->join join->s", events=1, mode=mode)

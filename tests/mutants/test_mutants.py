@@ -70,7 +70,12 @@ def test_a_module_that_is_none_is_an_error(capsys: pytest.CaptureFixture[str]) -
         pytest.param(
             "self.port.forward(barrier)\n            self._complete", "self._complete", "TABLE", marks=pytest.mark.slow
         ),
-        ("_PASS: Final = AlignmentAction.PASS_THROUGH", "_PASS: Final = AlignmentAction.NO_SUCH_ACTION", "RAISED"),
+        pytest.param(
+            "_PASS: Final = AlignmentAction.PASS_THROUGH",
+            "_PASS: Final = AlignmentAction.NO_SUCH_ACTION",
+            "RAISED",
+            marks=pytest.mark.slow,
+        ),
         ("step = self.aligner.drain_next(now_ns)", "step = self.aligner.drain_next(1 / 0)", "TABLE"),
         ("step = self.aligner.drain_next(now_ns)", "step = iter(int, 1) and [1 for _ in iter(int, 1)]", "TIMEOUT"),
     ],

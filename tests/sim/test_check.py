@@ -197,7 +197,8 @@ def test_strict_takes_a_verdict_without_aborts_and_ends_for_undecided(mine: Path
 
 def test_what_is_left_out_of_a_gate_is_said(check: Command) -> None:
     """A verdict over gates at which nothing is aborted would look like one over all that can happen there."""
-    gate = ("--impl", "tests.model.test_asked:NoAborts", "--judge", "table", "--scope", "aligned table: three inputs")
+    scope = "aligned table: ids that leave some out"
+    gate = ("--impl", "tests.model.test_asked:NoAborts", "--judge", "table", "--scope", scope)
     status, out, _ = check(*gate)
     assert (status, "not asked: aborts (rule 10)" in out) == (0, True)
     assert check(*gate, "--strict")[0] == 3

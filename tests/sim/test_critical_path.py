@@ -24,6 +24,7 @@ from barrierlab.sim.checkpoint.critical_path import (
     Piece,
 )
 from barrierlab.sim.checkpoint.result import Result
+from tests.breadth import first
 from tests.sim.support import scenario, with_changes
 from tests.sim.test_shipped import SHORT, SMALL, _each_choice
 
@@ -85,7 +86,7 @@ def explained(result: Result) -> dict[int, tuple[Piece, ...]]:
 def test_every_nanosecond_is_explained_once(name: str, seed: int) -> None:
     """A report would leave time out, count it twice, or lay it at the wrong task's door."""
     explained_count = 0
-    for settings in _each_choice(name)[:4]:
+    for settings in first(_each_choice(name)[:4], 2):
         short = SMALL.get(name, {} if name == "survive_anything" else SHORT)
         explained_count += len(explained(run(load(name, settings | short), seed)))
     assert explained_count >= 2

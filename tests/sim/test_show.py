@@ -238,16 +238,16 @@ def test_a_pipe_that_closes_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "of"),
-    [("lockstep_cameras", "a join"), ("sync_under_skew", "control signals")],
+    ("scenario", "until_s", "of"),
+    [("lockstep_cameras", 2.0, "a join"), ("graceful_shutdown", 20.0, "control signals")],
     ids=["join", "control"],
 )
 def test_a_journal_without_channels_is_shown_as_it_is(
-    scenario: str, of: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    scenario: str, until_s: float, of: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A trace of `run --trace` could not be shown, for a reason that has nothing to do with it."""
     file, other = tmp_path / "run.trace", tmp_path / "other.txt"
-    assert barrierlab(capsys, "run", scenario, "--trace", str(file))[0] == 0
+    assert barrierlab(capsys, "run", scenario, "--set", f"until_s={until_s}", "--trace", str(file))[0] == 0
     text = file.read_text()
     assert show(capsys, str(file)) == (0, text, "")
     assert show(capsys, str(file), "--out", str(other))[0] == 0
