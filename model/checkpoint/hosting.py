@@ -18,6 +18,7 @@ from typing import Any
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.interfaces import Capturable
 from barrierlab.model.errors import RAISED, InputError
+from barrierlab.model.origin import place_of
 
 _ATOMS = (int, str, bytes, type(None))
 _OF_CAPTURE = ("capture", "restore")
@@ -337,9 +338,10 @@ def role_of(kind: type) -> str:
 
 
 def said(error: BaseException) -> str:
-    """Return an exception in a line."""
+    """Return an exception in a line, with its place in external code."""
     text = " ".join(str(error).split())
-    return shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__, 300, placeholder=" ...")
+    text = shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__, 300, placeholder=" ...")
+    return f"{text}{place_of(error)}"
 
 
 def difference(value: object, again: object) -> str:

@@ -32,6 +32,7 @@ from barrierlab.impl.messages import (
 )
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.explore.intern import exact
+from barrierlab.model.origin import place_of
 from barrierlab.model.spec import equations
 from barrierlab.model.spec.history import let_go
 from barrierlab.model.spec.invariants import Limits
@@ -46,7 +47,7 @@ def raised(name: str, error: BaseException) -> Breach:
     """Return what is broken when a machine raises that got nothing but what may happen."""
     text = str(error).partition("\n")[0]  # a test runner may write below what an assertion compared
     invariant = getattr(error, "invariant", "")  # what an external class is asked where it is hosted
-    return (invariant, text) if invariant else ("RAISED", f"{name}: {type(error).__name__}: {text}")
+    return (invariant, text) if invariant else ("RAISED", f"{name}: {type(error).__name__}: {text}{place_of(error)}")
 
 
 class Sends(NamedTuple):

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from barrierlab.model.errors import InputError
-from barrierlab.sim.check.sources import is_external_at, is_ours_at
+from barrierlab.model.origin import is_external_at, is_ours_at
 
 LOOK_S = 10.0
 """So often it is looked whether a call is still the one of last time: a thousand times what one takes."""

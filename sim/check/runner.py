@@ -31,13 +31,14 @@ from barrierlab.model.checkpoint.state_graph import StateGraph, state_graph
 from barrierlab.model.checkpoint.world import Move, World, WorldState
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import STATM, UNDECIDED, Exploration, NonDeterministicError, resident_bytes
+from barrierlab.model.origin import is_external
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.contained import contained
 from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
 from barrierlab.sim.check.program import ProgramAligner, ProgramError, aligner_of, end_programs, faults_reported
-from barrierlab.sim.check.sources import VerdictKey, external_modules, is_external, key_of
+from barrierlab.sim.check.sources import VerdictKey, external_modules, key_of
 from barrierlab.sim.core.collector import collector_paused
 from barrierlab.sim.core.files import write
 

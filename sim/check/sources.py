@@ -10,32 +10,20 @@ variables, the clock and the network, with which an aligner has no business.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
-import site
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 import barrierlab
+from barrierlab.model.origin import is_external, is_external_at
 
-_PACKAGE = Path(barrierlab.__path__[0])
-_CHECKED = [(_PACKAGE / name).resolve() for name in ("impl", "model")]  # links, in a checkout
-_OURS = [*_CHECKED, (_PACKAGE / "sim").resolve(), _PACKAGE.resolve()]
-_PATHS = sysconfig.get_paths()
-_INSTALLED = [
-    Path(folder).resolve()
-    for folder in (
-        *(_PATHS[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        *(*site.getsitepackages(), site.getusersitepackages()),
-    )
-]
+_CHECKED = [(Path(barrierlab.__path__[0]) / name).resolve() for name in ("impl", "model")]  # links, in a checkout
 _LIST = """
 import importlib, json, sys
 asked = json.load(sys.stdin)
@@ -108,29 +96,6 @@ def external_modules() -> set[str]:
     """Return the names of the modules of this process whose code is neither ours nor installed."""
     files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
     return {name for name, path in files if path and is_external_at(os.path.abspath(path))}
-
-
-@functools.cache  # asked of every module after every scope: resolving their links took a tenth of a second each time
-def is_external_at(path: str) -> bool:
-    """Return whether the file at a path is external (`is_external`)."""
-    return is_external(Path(path).resolve())
-
-
-@functools.cache
-def is_ours_at(path: str) -> bool:
-    """Return whether the file at a path is one of barrierlab's."""
-    resolved = Path(path).resolve()
-    return any(resolved.is_relative_to(root) for root in _OURS)
-
-
-def is_external(path: Path) -> bool:
-    """Return whether a file is neither ours nor in the standard library or site-packages, nor compiled from one that
-    counts.
-
-    >>> [is_external(Path(name).resolve()) for name in (barrierlab.__file__, json.__file__, "my/aligner.py")]
-    [False, False, True]
-    """
-    return path.suffix != ".pyc" and not any(path.is_relative_to(root) for root in (*_OURS, *_INSTALLED))
 
 
 def _add(hashed: hashlib._Hash, paths: Iterable[Path]) -> None:

@@ -161,7 +161,10 @@ class SaysOnly(Coordinator):
         ([SaysOnly], "SaysOnly has no method 'trigger'; "),
         ([TakesLess], "TakesLess.acknowledge cannot be called with (report, now_ns): too many positional arguments"),
         ([CannotBeMade], "CannotBeMade cannot be made: TypeError: "),
-        ([FailsToBeMade], "FailsToBeMade cannot be made: RuntimeError: no cluster; allowed: FailsToBeMade(config, "),
+        (
+            [FailsToBeMade],
+            "FailsToBeMade cannot be made: RuntimeError: no cluster (in test_external_coordinators.py, line ",
+        ),
         ([CapturesOnly], "CapturesOnly has 'capture' alone; allowed: both of capture and restore, or none"),
         ([CapturesAList], "CapturesAList.capture answered []: TypeError: "),
         ([KeepsAGenerator], "KeepsAGenerator cannot be copied: TypeError: cannot pickle 'generator' object; allowed: "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -167,6 +168,7 @@ def test_what_comes_of_an_exception_at_the_end_is_not_what_is_broken(kind: type)
     """The shortest run would end with LIVE, of a task that never ends, or with nothing: an engine would look there."""
     components = External.of([kind]).parts("aligned")
     (violation,) = WORLDS[CRASH].check(components, None).violations
+    assert re.search(r"KeyError: '.*' \(in test_external_writers\.py, line \d+\)$", violation.reason)
     assert [line for line in violation.trace.splitlines() if line.startswith("!")] == [
         f"! {violation.invariant}: {violation.reason}"
     ]
