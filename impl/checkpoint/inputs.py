@@ -106,7 +106,6 @@ class InputBuffers:
         self.open_count: int = num_inputs
         self.bytes_left: int = max_bytes
         self._control_count = 0  # how many of the buffered messages are no events
-        self.fast_limit = 0
         self.set_fast(True)
 
     def set_fast(self, is_fast: bool) -> None:
