@@ -131,6 +131,7 @@ def test_what_is_passed_when_the_part_is_complete():
         machine.capture_overtaken(0, [event("a0")], 1)
     with pytest.raises(LimitError, match="output = 7"):
         machine.capture_overtaken(7, [], 1)
+    machine.capture_overtaken(0, [Watermark(0)], 1)  # no event: nothing to record, and no bug
     machine.abort(2, Reason.EXPIRED, 0)
     machine.capture_overtaken(0, [event("a0")], 2)  # aborted: nothing to record, and no bug
 
