@@ -92,6 +92,8 @@ STATES = {
     "join table: messages": 523,
 }
 """The states of each scope: a number moves when the meaning does."""
+MOST_STATES = 1_000
+"""Of a scope that is explored in a run without slow tests."""
 
 
 def checked(name: str) -> Outcome:
@@ -105,7 +107,9 @@ def test_each_scope_has_a_pinned_number() -> None:
     assert [scope.name for scope in SMALL] == list(STATES)
 
 
-@pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (states > MOST_STATES)) for name, states in STATES.items()]
+)
 def test_the_code_does_what_the_document_says(name: str) -> None:
     """A join that is ready too early or too late, or skips what it has, would hold."""
     outcome = checked(name)

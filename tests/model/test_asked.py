@@ -66,7 +66,10 @@ def test_a_sound_scheme_of_another_kind_holds_in_small_dataflows(kind: type) -> 
     assert set(verdicts(kind, SMALL).values()) == {None}
 
 
-@pytest.mark.parametrize("protocol", ["aligned", "unaligned", "aligned_with_timeout"])
+@pytest.mark.parametrize(
+    "protocol",
+    [*(pytest.param(each, marks=pytest.mark.slow) for each in ("aligned", "unaligned")), "aligned_with_timeout"],
+)
 def test_inputs_may_stay_blocked_after_the_switch(protocol: str) -> None:
     """Flink's own controller would be called broken for a difference that nobody downstream can see."""
     assert set(verdicts(aligners.Alternating, TINY, protocol).values()) == {None}
@@ -570,7 +573,9 @@ def test_what_differs_beside_is_found() -> None:
     assert "broken" in of_tables(ForgetsWhatIsInFlight, "aligned_with_timeout").values()
 
 
-@pytest.mark.parametrize("lacks", ["aborts", "ends", "timeout", "limits"])
+@pytest.mark.parametrize(
+    "lacks", ["aborts", "limits", *(pytest.param(each, marks=pytest.mark.slow) for each in ("ends", "timeout"))]
+)
 def test_a_table_is_compared_within_what_is_declared(lacks: str) -> None:
     """A sound class would be blamed for what it does not take part in, or hold because no gate was compared."""
     kind = type("Less", (PhasedAligner,), {"capabilities": Capabilities(**{lacks: False})})

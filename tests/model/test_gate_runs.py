@@ -136,11 +136,14 @@ def measures_events_itself(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Recorder, "measure", lambda self, events: sum(event.size_bytes for event in events))
 
 
-DRIFTING: tuple[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str], ...] = (
+DRIFTING = (
     (keeps_the_bytes, "aligned runs: two inputs", 6, "buffered_bytes(): by the table it is 0, the machine says "),
     (forgets_what_was_done, "aligned runs: two inputs", 1, "the table leaves last id that is done with: "),
     (wants_the_next_id, "aligned runs: two inputs", 1, "row 'only barrier': if barrier, takes effect, of a newer "),
-    (holds_ends_that_count, "aligned runs: three inputs", 15, "drain_runs(): by the table "),
+    pytest.param(
+        *(holds_ends_that_count, "aligned runs: three inputs", 15, "drain_runs(): by the table "),
+        marks=pytest.mark.slow,
+    ),
     (releases_the_last_first, "aligned runs: two inputs", 8, "the table leaves inputs to drain, in turn: ("),
     (
         switches_at_the_threshold,

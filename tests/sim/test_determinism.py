@@ -114,7 +114,7 @@ def _arrivals(result: Any, source: str) -> list[Any]:
 )
 def test_two_configurations_see_the_same_arrivals(changes: dict[str, Any], tmp_path: Path) -> None:
     """A difference between two configurations could be the luck of their arrivals."""
-    roomy = {"channel": {"default": {"capacity": 200}}}
+    roomy = {"until_s": 4.0, "channel": {"default": {"capacity": 200}}}
     one = run(scenario(tmp_path, **roomy), 7)
     other = run(scenario(tmp_path, **{**roomy, **changes}), 7)
     assert one.digest != other.digest

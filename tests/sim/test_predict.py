@@ -90,17 +90,17 @@ def test_runs_that_differ_widen_the_interval() -> None:
     cost = profile.costs["acknowledgement"]
     sure = replace(profile, costs={"acknowledgement": replace(cost, factors=(1.0,))})
     unsure = replace(profile, costs={"acknowledgement": replace(cost, factors=(0.1, 20.0))})
-    whole = [predict("flink_chain", SHORT, each, 4, {})[0] for each in (sure, unsure)]
+    whole = [predict("flink_chain", SHORT, each, 2, {})[0] for each in (sure, unsure)]
     assert [row.statistic for row in whole] == ["end to end"] * 2
     assert [row.is_known for row in whole] == [False] * 2
     assert whole[0].low <= whole[0].median <= whole[0].high
     assert whole[1].high - whole[1].low > 3 * (whole[0].high - whole[0].low)
-    assert predict("flink_chain", SHORT, unsure, 4, {})[0] == whole[1]
+    assert predict("flink_chain", SHORT, unsure, 2, {})[0] == whole[1]
 
 
 def test_the_error_of_the_simulation_widens_the_interval() -> None:
     """An interval would hold the chance of the runs alone, as if nothing were wrong with the simulation."""
-    alone, whole = (predict("flink_chain", SHORT, _profile(), 3, errors)[0] for errors in ({}, None))
+    alone, whole = (predict("flink_chain", SHORT, _profile(), 2, errors)[0] for errors in ({}, None))
     assert whole.is_known
     assert whole.median == alone.median
     assert whole.high - whole.low > alone.high - alone.low
@@ -111,10 +111,10 @@ def test_costs_from_one_configuration_have_errors_of_their_own() -> None:
     several = _profile()
     one = replace(several, configurations=1)
     assert several.configurations > 1
-    rows = [predict("flink_chain", SHORT, each, 3)[0] for each in (several, one)]
+    rows = [predict("flink_chain", SHORT, each, 2)[0] for each in (several, one)]
     assert rows[0].median == rows[1].median
     assert rows == [
-        predict("flink_chain", SHORT, several, 3, shipped(count))[0] for count in (several.configurations, 1)
+        predict("flink_chain", SHORT, several, 2, shipped(count))[0] for count in (several.configurations, 1)
     ]
     assert rows[0].high != rows[1].high
 
@@ -194,7 +194,7 @@ def test_a_real_union_is_predicted_from_the_costs_of_another_job(
         == 0
     )
     arguments = ("predict", str(tmp_path / "union.toml"), "--costs", costs, "--set", "source.sourceA.rate_per_s=312.5")
-    status, out, err = barrierlab(capsys, *arguments, "--seeds", "4", "--against", str(union), "--json")
+    status, out, err = barrierlab(capsys, *arguments, "--seeds", "2", "--against", str(union), "--json")
     assert (status, err) == (0, "")
     found = json.loads(out)
     assert found["outside"] == ["mode aligned_with_timeout: calibrated on aligned alone", TAKEN]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from fake_runs import contents, plan_with
 
+import barrierlab.sim.sweep.verify.judge as sim_sweep_verify_judge
 from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS, Limits, Verdict, judge_run
@@ -46,6 +47,8 @@ SOUND: dict[str, tuple[str, dict[str, object]]] = {
     "skewed": ("skewed_join", {"until_s": 1.5, "checkpoint.interval_s": 0.4}),
 }
 FEW = ("union", "hash", "join", "diamond", "tracked")
+OF_QUICK = ("CUT", "NOLOSS", "LIVE")
+"""Queries that are laid beside one another on both engines in a run without slow tests: each takes Spark a second."""
 EDITS, MANY_EDITS = 2, 24  # of each sound run
 
 
@@ -367,11 +370,21 @@ def test_the_two_judges_agree(by_run: dict[str, set[str]], journals: dict[str, J
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("begins", ["bent", pytest.param("", marks=pytest.mark.slow)], ids=["bent", "all"])
+@pytest.mark.parametrize(
+    ("begins", "queries"),
+    [("bent", OF_QUICK), *(pytest.param(each, tuple(QUERIES), marks=pytest.mark.slow) for each in ("bent", ""))],
+    ids=["bent, some queries", "bent", "all"],
+)
 def test_the_same_sql_gives_the_same_rows_on_both_engines(
-    begins: str, spark: object, tmp_path: Path, journals: dict[str, Journal]
+    begins: str,
+    queries: tuple[str, ...],
+    spark: object,
+    tmp_path: Path,
+    journals: dict[str, Journal],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A verdict would hang on the size of a sweep, or on the machine."""
+    monkeypatch.setattr(sim_sweep_verify_judge, "QUERIES", {name: QUERIES[name] for name in queries})
     kept = (rows_of_journal(run_id, journal) for run_id, journal in journals.items() if run_id.startswith(begins))
     store = stored(tmp_path / "out", kept)
     found = verify(store, "duckdb")
@@ -383,10 +396,8 @@ def test_batches_of_runs_are_judged_as_all_at_once(
     store: Store, found: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run at the border of two batches would be judged by half, or by none, or twice."""
-    import barrierlab.sim.sweep.verify.judge as module
-
     judged: list[int] = []
-    monkeypatch.setattr(module, "MOST_ENTRIES", 5000)
+    monkeypatch.setattr(sim_sweep_verify_judge, "MOST_ENTRIES", 5000)
     assert verify(store, "duckdb", tick=judged.append) == found
     assert len(judged) > 3
     assert judged[-1] == found["runs"]
