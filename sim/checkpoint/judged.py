@@ -35,6 +35,11 @@ class JudgedRun:
         """Return how far the verdict reaches."""
         raise NotImplementedError
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return where the run is not what its scenario seems to ask for, a line each."""
+        return tuple(self.scenario.warnings)
+
     def journal_text(self) -> str:
         """Return the entries, a line each."""
         raise NotImplementedError
@@ -61,6 +66,7 @@ class JudgedRun:
             "settings": dict(self.scenario.settings),
             "verdict": self.verdict,
             "violations": self.violation_rows(),
+            "warnings": list(self.warnings),
             **self.measured(),
         }
 

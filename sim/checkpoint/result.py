@@ -27,6 +27,7 @@ from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED, S
 from barrierlab.sim.checkpoint.tasks import BACKPRESSURED, BUSY, OperatorNode
 from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.core.collector import collector_paused
+from barrierlab.sim.scenario.idle import idle_keys, lines_of
 from barrierlab.sim.scenario.settings import Scenario, ns
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Result(JudgedRun):
     @property
     def warnings(self) -> tuple[str, ...]:
         """The reservations about this run's numbers, a line each."""
-        lines = list(self.scenario.warnings)
+        lines = [*self.scenario.warnings, *lines_of(idle_keys(self.scenario))]
         if self.steady_state.verdict == NOT_STATIONARY:
             lines.append(f"{NOT_STATIONARY}: {self.steady_state.why}")
         share = self.piles_up_share
@@ -388,7 +389,6 @@ class Result(JudgedRun):
         row = self.run_row()
         seconds = row["sim_duration_s"]
         return {
-            "warnings": list(self.warnings),
             "steady_state": self.steady_state._asdict(),
             "undecided": list(self.undecided),
             **self.coverage.as_json(),

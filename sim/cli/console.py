@@ -60,12 +60,12 @@ def _show_checkpoints(console: Console, result: Result) -> None:
     )
     state = result.steady_state
     console.print(f"steady state: {state.verdict} ({state.why})", highlight=False)
-    for warning in result.warnings:
-        console.print(f"warning: {warning}", highlight=False)
     _show_verdict(console, result)
 
 
 def _show_verdict(console: Console, result: Result | JoinResult | ControlResult) -> None:
+    for warning in result.warnings:
+        console.print(f"warning: {warning}", highlight=False, markup=False)
     for violation in result.violations:
         console.print(f"! {violation.invariant}: {violation.reason}", highlight=False)
     for reason in result.undecided if isinstance(result, Result) else ():

@@ -35,6 +35,7 @@ from barrierlab.model.render.html import block, facts
 from barrierlab.model.spec.topology import TopologyError
 from barrierlab.sim.core.distributions import Distribution
 from barrierlab.sim.scenario.file import Builder
+from barrierlab.sim.scenario.idle import lines_of, of_bursts
 from barrierlab.sim.scenario.readers import (
     TICK_S,
     TOP,
@@ -135,6 +136,11 @@ class ControlScenario:
         return sum(
             each.emitted_in(end_s) * (1 + len(nx.descendants(graph, name))) for name, each in self.sources.items()
         )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return the settings that are given and change nothing, a line for each reason."""
+        return lines_of(idle for name, source in self.sources.items() for idle in of_bursts(name, source))
 
     @property
     def topology(self) -> str:

@@ -20,7 +20,7 @@ times: each barrier goes by its own (protocol rule 33), so that they can be comp
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -47,6 +47,7 @@ from barrierlab.model.render.graph import graph_svg
 from barrierlab.model.render.html import block, facts
 from barrierlab.sim.core.distributions import Distribution
 from barrierlab.sim.scenario.file import Builder
+from barrierlab.sim.scenario.idle import IdleKey, given, lines_of
 from barrierlab.sim.scenario.readers import (
     TICK_S,
     ValueReader,
@@ -181,6 +182,62 @@ class JoinScenario:
         nodes = [*((name, name) for name in self.inputs), ("", self.join.barrier)]
         picture = graph_svg(self.topology, nodes, [(name, "", "", "") for name in self.inputs])
         return block(f"{self.name}: {self.title}", "", picture, facts(its | dict(self.settings)))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return the settings that are given and change nothing, a line for each reason."""
+        return lines_of((*self._idle_keys(), *self._too_late()))
+
+    def _idle_keys(self) -> Iterator[IdleKey]:
+        join = self.join
+        by_number = join.barrier == "sequence" or (join.barrier == "latest" and not join.by_timestamp)
+        if join.drive != CLOCK or join.barrier == "latest":
+            for key in given(join, "budget_s"):
+                yield f"join.{key}", "a budget is taken off the time of a tick: drive by the clock, and join by time"
+        if join.barrier == "sequence":
+            for key in given(join, "pending", "most_pending"):
+                yield f"join.{key}", "sequences follow one another, and none waits behind another"
+        elif (join.pending or ("replace" if join.barrier == "latest" else "queue")) != "queue":
+            for key in given(join, "most_pending"):
+                yield f"join.{key}", 'of output times one waits, unless pending = "queue"'
+        if join.barrier == "latest":
+            for key in given(join, "on_failure"):
+                yield (
+                    f"join.{key}",
+                    "of the latest values a tick that fails gives nothing, and the next one tries again",
+                )
+        if join.barrier != "timestamp":
+            for key in given(join, "lateness_s", "lateness_scope"):
+                yield f"join.{key}", f"a {join.barrier} barrier has no lateness"
+        elif not join.lateness_s:
+            for key in given(join, "lateness_scope"):
+                yield f"join.{key}", "there is no lateness_s"
+        for name, each in self.inputs.items():
+            numbers, times = ([each.offset, each.window], [each.offset_s, each.window_s])
+            own, others = (numbers, times) if by_number else (times, numbers)
+            if any(others) and own == [None, None]:
+                what = "number" if by_number else "time"
+                for key in given(each, *(("offset_s", "window_s") if by_number else ("offset", "window"))):
+                    yield (
+                        f"input.{name}.{key}",
+                        f"it joins by {what}, and a stream without a rule for that has offset 0",
+                    )
+
+    def _too_late(self) -> Iterator[IdleKey]:
+        over = f"the run ends at {self.until_s:g} s"
+        for at_s in self.join.epoch_at_s:
+            if at_s >= self.until_s:
+                yield f"join.epoch_at_s {at_s:g}", over
+        for name, each in self.inputs.items():
+            if each.stop_at_s is not None and each.stop_at_s >= self.until_s:
+                yield f"input.{name}.stop_at_s {each.stop_at_s:g}", over
+            for at_s in each.restart_at_s:
+                if at_s >= self.until_s:
+                    yield f"input.{name}.restart_at_s {at_s:g}", over
+                elif each.stop_at_s is not None and at_s >= each.stop_at_s:
+                    yield f"input.{name}.restart_at_s {at_s:g}", f"{name} has stopped for good by then (stop_at_s)"
+            if each.restart_s and not each.restart_at_s:
+                yield f"input.{name}.restart_s", "without restart_at_s a stream is not started again"
 
     @property
     def topology(self) -> str:

@@ -350,6 +350,7 @@ def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(found) == {
         *("scenario", "seed", "digest", "settings", "verdict", "violations", "barriers", "alignment", "end", "events"),
         *("vacuous", "vacuous_asked_for", "premises", "faults_without_effect", "progress", "notes", "falls_short"),
+        "warnings",
     }
     assert found["events"]["lost"] == 0
     assert found["end"]["drain_ms"] > 0
