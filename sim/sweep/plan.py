@@ -299,6 +299,7 @@ def _runs(
     path: Path,
     tried: Callable[[RunSettings], bool],
 ) -> Iterator[SweepRun]:
+    from barrierlab.sim.control.scenario import ControlScenario
     from barrierlab.sim.join.scenario import JoinScenario
     from barrierlab.sim.scenario.file import ScenarioError
     from barrierlab.sim.scenario.load import load
@@ -311,6 +312,8 @@ def _runs(
                 loaded = load(source, settings=settings)
             except ScenarioError as error:
                 raise _Wrong(f"{at}{error}") from None
+            if isinstance(loaded, ControlScenario):
+                raise _Wrong(f"{at}scenario: {scenario!r} is of control signals; allowed: one of a job or of a join")
             known[scenario] = source, loaded.name, _text_digest(loaded), isinstance(loaded, JoinScenario)
         source, name, text, is_join = known[scenario]
         for seed, run_id in zip(seeds, _ids(name, text, settings, seeds), strict=True):

@@ -138,10 +138,14 @@ def _strongest(effects: Iterable[ResultRow]) -> str:
     change = row["adjusted_ms"]
     among = "only difference" if len(found) == 1 else f"largest of {len(found)} differences"
     step = f"{effect['axis']} from {row['from']} to {row['value']}"
+    if all(row["adjusted_ms"]["low"] == 0.0 == row["adjusted_ms"]["high"] for _, row in found):
+        axes = dict.fromkeys(effect["axis"] for effect, _ in found)
+        return f"Of what is compared nothing changes the duration: {', '.join(axes)}."
     if change["low"] is None:
+        few = "1 seed is" if change["n"] == 1 else f"{change['n']} seeds are"
         return (
-            f"The {among} is that of {step}: {change['at']:+.1f} ms; {change['n']} seeds "
-            f"are too few for an interval ({LEAST_RUNS} are needed), so it may be chance."
+            f"The {among} is that of {step}: {change['at']:+.1f} ms; {few} too few for an interval "
+            f"({LEAST_RUNS} are needed), so it may be chance."
         )
     if not _is_sure(row):
         return (

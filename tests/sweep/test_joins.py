@@ -203,6 +203,8 @@ def test_what_loses_outputs_is_not_recommended() -> None:
     assert sentence.endswith("not sequence: fewer than 99 % of the outputs come out complete")
     (exact,) = answer(cells(run_of(1, "sequence", None, 1), run_of(2, "latest", None, 9)))
     assert exact.startswith("all: sequence joins them exactly: 99 % wait at most 50 ms for a skew of at most 1 ms")
+    (near,) = answer(cells(run_of(1, "sequence", None, 0.46)))
+    assert near.endswith("for a skew of at most 0.46 ms")  # and not 0 ms
 
 
 def test_what_only_the_end_of_a_run_cuts_off_is_said() -> None:

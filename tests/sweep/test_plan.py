@@ -154,6 +154,10 @@ BAD = {
     "no mode": ("[[part]]\nmeasured = true\nmodes = []\nseeds = [1]", "modes: .* a list of at least one value"),
     "modes of a scenario": (HEAD + 'modes = ["aligned"]\nseeds = [1]', "modes goes with measured = true only"),
     "unknown scenario": ('[[part]]\nscenario = "diamnd"\nseeds = [1]', "diamnd.*did you mean 'diamond'"),
+    "control signals": (
+        '[[part]]\nscenario = "graceful_shutdown"\nseeds = [1]',
+        "part 1: scenario: 'graceful_shutdown' is of control signals; allowed: one of a job or of a join",
+    ),
     "unknown setting": (HEAD + "seeds = [1]\nset = { untill_s = 1.0 }", "untill_s"),
     "impossible value": (HEAD + "seeds = [1]\nset = { until_s = -1.0 }", "until_s"),
     "empty axis": (HEAD + f"seeds = [1]\ngrid = {{ {RATE} = [] }}", "a list of at least one value"),

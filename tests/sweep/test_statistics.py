@@ -131,6 +131,13 @@ def test_an_answer_says_which_axes_it_does_not_compare() -> None:
         assert besides == "Not compared are axes whose values are drawn: load."
 
 
+def test_what_changes_nothing_at_all_is_told_as_that() -> None:
+    """A difference of nothing would be the largest, and be said to be chance."""
+    (none,) = answer(analysis((0.0, 0.0), (0.0, 0.0)))
+    assert none == "Of what is compared nothing changes the duration: rate."
+    assert answer(analysis((0.0, 1.0)))[0].startswith("Nothing changes the duration more than chance does")
+
+
 def test_too_few_seeds_leave_chance_open() -> None:
     """Two seeds would name the strongest effect."""
     found = analysis((10.0, 7.0))
@@ -142,6 +149,13 @@ def test_too_few_seeds_leave_chance_open() -> None:
             "(5 are needed), so it may be chance."
         )
     ]
+
+
+def test_one_seed_is_one() -> None:
+    """The sentence would be of several."""
+    found = analysis((10.0, 7.0))
+    found["effects"][0]["differences"][0]["adjusted_ms"] = t_interval(1, 10.0, None)
+    assert "+10.0 ms; 1 seed is too few for an interval" in answer(found)[0]
 
 
 def test_an_answer_says_of_what_state_it_is() -> None:

@@ -176,4 +176,5 @@ def is_cut_off(complete_share: float, waiting: float, wanted: float = 1.0) -> bo
 
 
 def _cost(cell: ResultRow) -> str:
-    return f"99 % wait at most {cell['wait_p99_ms']:.0f} ms for a skew of at most {cell['skew_p99_ms']:.0f} ms"
+    wait, skew = (f"{ms:.0f} ms" if ms >= 1 else f"{ms:.2g} ms" for ms in (cell["wait_p99_ms"], cell["skew_p99_ms"]))
+    return f"99 % wait at most {wait} for a skew of at most {skew}"
