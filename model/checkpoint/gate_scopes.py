@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import Capabilities
@@ -22,6 +20,7 @@ from barrierlab.model.checkpoint.refinement import (
     RecordingPort,
     Refinement,
     SnapshotAnswer,
+    configs_of,
     gate_of_impl,
 )
 from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
@@ -112,18 +111,10 @@ def gate_of(
     """Return an external gate with these rules; if not `enabled`, it may not overtake either, and is no sink."""
     if components == SOUND and enabled:
         return gate_of_impl(rules, port, make)  # which alone gets the measure
-    config = BarrierAlignerConfig(
-        rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
-    )
-    unaligned = None
-    if not rules.flag_matters:
-        unaligned = UnalignedCheckpointConfig(
-            enabled, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
-        )
-    is_sink = enabled and not rules.flag_matters and not rules.may_overtake
+    configs = configs_of(rules, enabled)
     if components.gate is not None:
-        return components.gate(port, config, unaligned, is_sink)
-    return Implementation(components.aligner(config, unaligned, is_sink), port)
+        return components.gate(port, *configs)
+    return Implementation(components.aligner(*configs), port)
 
 
 def within(stimuli: Iterable[Stimulus], capabilities: Capabilities) -> Iterator[Stimulus]:

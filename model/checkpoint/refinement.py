@@ -156,18 +156,24 @@ class RecordingPort:
         self._note("ignore", input_id, message)
 
 
-def gate_of_impl(rules: GateRules, port: RecordingPort, make: MakeMachine = sound_aligner) -> Implementation:
-    """The gate of `impl` with these rules, around the machine that `make` gives."""
+def configs_of(
+    rules: GateRules, enabled: bool = True
+) -> tuple[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool]:
+    """Return what a machine with these rules is made with; if not `enabled`, it may not overtake, and is no sink."""
     config = BarrierAlignerConfig(
         rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
     )
     unaligned = None
     if not rules.flag_matters:
         unaligned = UnalignedCheckpointConfig(
-            True, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
+            enabled, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
         )
-    is_sink = not rules.flag_matters and not rules.may_overtake
-    return Implementation(make(config, unaligned, is_sink, rules.size_of), port)
+    return config, unaligned, enabled and not rules.flag_matters and not rules.may_overtake
+
+
+def gate_of_impl(rules: GateRules, port: RecordingPort, make: MakeMachine = sound_aligner) -> Implementation:
+    """The gate of `impl` with these rules, around the machine that `make` gives."""
+    return Implementation(make(*configs_of(rules), rules.size_of), port)
 
 
 class GateMachine:
@@ -306,7 +312,7 @@ def captured(gate: GateState) -> Hashable:
     """Return what `impl.checkpoint.gate.Gate.capture` gives in this state, its counters at 0."""
     rules, pending, inputs = gate.rules, gate.pending, range(gate.rules.num_inputs)
     missing = tuple(filter(gate.is_missing, inputs)) if gate.recording else ()
-    waiting = tuple(filter(gate.is_waiting, inputs))
+    waiting = tuple(filter(gate.is_blocked, inputs))
     marked = waiting if rules.blocks else tuple(sorted(gate.arrived))
     takes = tuple(filter(gate.is_open, inputs))
     free = tuple(i for i in takes if not gate.buffered[i] and i not in waiting and i not in missing)

@@ -231,7 +231,7 @@ class GateState:
         buffered = self.buffered[input_id]
         return input_id not in self.ended and not (buffered and type(buffered[-1]) is EndOfInput)
 
-    def is_waiting(self, input_id: int) -> bool:
+    def is_blocked(self, input_id: int) -> bool:
         """Return whether this input waits: for the others, or with a newer barrier for the pending part."""
         in_and_aligning = (
             self.rules.blocks and self.aligning and input_id in self.arrived and input_id not in self.ended
@@ -278,10 +278,6 @@ class GateState:
     def can_take(self, input_id: int) -> bool:
         """Return whether this input may be read."""
         return self.is_open(input_id) and len(self.buffered[input_id]) < self.rules.max_buffer_per_input
-
-    def is_blocked(self, input_id: int) -> bool:
-        """Return whether this input waits."""
-        return self.is_waiting(input_id)
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
         """Return whether this barrier is to go to the front of its channel now:

@@ -245,7 +245,7 @@ def barriers_to_come(gate: GateState, stimulus: Stimulus) -> bool:
 
 def is_early_news(gate: GateState, stimulus: Arrival) -> bool:
     """Return whether it is about the pending checkpoint, or an older one, and is heeded although its input waits."""
-    if gate.pending is None or not gate.is_waiting(stimulus.input_id):
+    if gate.pending is None or not gate.is_blocked(stimulus.input_id):
         return False
     checkpoint_id, pending_id = checkpoint_of(stimulus), gate.pending.checkpoint_id
     if type(stimulus.message) is CheckpointBarrier:
@@ -277,7 +277,7 @@ def has_to_wait(gate: GateState, stimulus: Stimulus) -> bool:
         return is_for_later(gate, stimulus)
     if not isinstance(stimulus, Arrival) or is_early_news(gate, stimulus):
         return False
-    ahead = bool(gate.buffered[stimulus.input_id]) or gate.is_waiting(stimulus.input_id)
+    ahead = bool(gate.buffered[stimulus.input_id]) or gate.is_blocked(stimulus.input_id)
     return ahead or is_for_later(gate, stimulus) or ends_what_is_counted(gate, stimulus)
 
 
