@@ -141,9 +141,6 @@ class NotTriggeredError(ContractError):
     expected = "once, after TRIGGER_SNAPSHOT"
     hint = "call it when process_message or drain_next has answered TRIGGER_SNAPSHOT"
 
-    def __init__(self, call: str) -> None:
-        super().__init__(call)
-
 
 class NotRecordingError(ContractError):
     """Overtaken events are handed in after their acknowledgement was taken."""
@@ -263,9 +260,6 @@ class AttemptError(ContractError):
 
     hint = "begin a checkpoint, write each task's part once, complete it with those parts"
 
-    def __init__(self, actual: str, expected: str) -> None:
-        super().__init__(actual, expected)
-
 
 class MergeMapError(ContractError):
     """A merge map, or a rule of one, that says nothing that a join could go by (protocol rule 28)."""
@@ -294,9 +288,6 @@ class NoMapError(ContractError):
     """An output accepted, or an attempt ended, where none can be: no map is in force, or nothing is being tried."""
 
     hint = "ask first, and try what the answer allows"
-
-    def __init__(self, call: str, expected: str) -> None:
-        super().__init__(call, expected)
 
 
 class StoreError(BarrierError):

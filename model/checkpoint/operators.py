@@ -108,12 +108,11 @@ class FlatMap(BaseOperator):
 class Filter(BaseOperator):
     """Lets the share `selectivity` of all events pass, chosen by a stable hash of their names."""
 
-    __slots__ = ("_below", "selectivity")
+    __slots__ = ("_below",)
 
     def __init__(self, selectivity: float = 0.5) -> None:
         if isinstance(selectivity, bool) or not isinstance(selectivity, int | float) or not 0 <= selectivity <= 1:
             raise OperatorError(f"selectivity is {selectivity!r}; it must be a number from 0 to 1")
-        self.selectivity = selectivity
         self._below = selectivity * 2**32
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
