@@ -5,7 +5,7 @@ They take the colours of the page that they are put into, so that they read on l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from barrierlab.model.render import palette
@@ -32,12 +32,12 @@ def pre(text: str) -> str:
     return f"<pre>{escape(text)}</pre>" if text else ""
 
 
-def table(rows: Sequence[Mapping[str, object]], columns: Iterable[str] = (), caption: str = "") -> str:
-    """Rows as a table; by default with all columns that have a value anywhere, and with `MOST_ROWS` rows at most."""
+def table(rows: Sequence[Mapping[str, object]], caption: str = "") -> str:
+    """Rows as a table, with all columns that have a value anywhere, and with `MOST_ROWS` rows at most."""
     if not rows:
         return ""
     found = {name: any(row.get(name) is not None for row in rows) for row in rows for name in row}
-    names = list(columns) or [name for name, is_known in found.items() if is_known]
+    names = [name for name, is_known in found.items() if is_known]
     numeric = {name for name in names if any(isinstance(row.get(name), int | float) for row in rows)}
     head = "".join(f'<th scope="col" style="{_CELL}{_side(name in numeric)}">{escape(name)}</th>' for name in names)
     shown = rows if len(rows) <= MOST_ROWS else [*rows[: MOST_ROWS // 2], *rows[-(MOST_ROWS - MOST_ROWS // 2) :]]

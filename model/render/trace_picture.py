@@ -41,8 +41,8 @@ def lay_out_other(text: str) -> SpaceTime:
     return drawn
 
 
-def picture_of(text: str, checkpoint_id: int | None = None) -> Svg:
-    """The space-time diagram of a trace; of a long one the part around a checkpoint, or around what is of interest.
+def picture_of(text: str) -> Svg:
+    """The space-time diagram of a trace; of a long one the part around what is of interest.
 
     Raises
     ------
@@ -55,8 +55,8 @@ def picture_of(text: str, checkpoint_id: int | None = None) -> Svg:
     violations = judged(text).violations  # before anything is laid out: what is no journal has no place in a picture
     head, entries = read(text)
     comment = " ".join(head.get(COMMENT, "trace").split())
-    whole = lay_out(entries, topology_of(head), checkpoint_id)
-    part = whole if checkpoint_id is None and len(whole.times_ns) <= MOST_STEPS else whole.around_cut()
+    whole = lay_out(entries, topology_of(head))
+    part = whole if len(whole.times_ns) <= MOST_STEPS else whole.around_cut()
     drawn = part if len(part.times_ns) <= MOST_STEPS else part.without_events()
     return svg(drawn, title_of(f"# {comment}"), map(str, violations))
 

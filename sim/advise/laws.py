@@ -53,17 +53,15 @@ def utilisation(period_s: float, cost_s: float, mtbf_s: float, lost_s: float = 0
     return work_s / (mtbf_s * lost * math.expm1(ratio))
 
 
-def band_s(
-    cost_s: float, mtbf_s: float, lost_s: float = 0.0, exposed: bool = False, more: float = 0.01
-) -> tuple[float, float]:
-    """Return the shortest and longest period that costs at most `more` (a share) above the best.
+def band_s(cost_s: float, mtbf_s: float, lost_s: float = 0.0, exposed: bool = False) -> tuple[float, float]:
+    """Return the shortest and longest period that costs at most 1 % more than the best.
 
     What a period costs is the share of time that is not work which stays: 1 - `utilisation`.
     """
     from scipy.optimize import brentq
 
     best_s = best_period_s(cost_s, mtbf_s)
-    allowed = (1 + more) * (1 - utilisation(best_s, cost_s, mtbf_s, lost_s, exposed))
+    allowed = 1.01 * (1 - utilisation(best_s, cost_s, mtbf_s, lost_s, exposed))
     if best_s <= 0 or allowed >= 1:
         return cost_s, math.inf
 

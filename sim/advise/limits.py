@@ -76,7 +76,7 @@ def better_mode(lost: dict[str, float]) -> str:
     return best if lost[best] < (1 - WORTH) * lost[own] else own
 
 
-def share_failing(failed: int, seen: int, confidence: float = CONFIDENCE) -> float:
+def share_failing(failed: int, seen: int) -> float:
     """Return the largest share that so few failures do not rule out (Clopper and Pearson, one-sided).
 
     >>> round(share_failing(0, 100), 4)  # the rule of three
@@ -84,7 +84,7 @@ def share_failing(failed: int, seen: int, confidence: float = CONFIDENCE) -> flo
     """
     from scipy.stats import beta
 
-    return 1.0 if failed >= seen else float(beta.ppf(confidence, failed + 1, seen - failed))
+    return 1.0 if failed >= seen else float(beta.ppf(CONFIDENCE, failed + 1, seen - failed))
 
 
 def tolerable(failing: float, interval_s: float, mtbf_s: float) -> int:

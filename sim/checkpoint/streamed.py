@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cached_property
 
-from barrierlab.model.checkpoint.components import SOUND, Components
+from barrierlab.model.checkpoint.components import SOUND
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import Entry, entry_count, expanded
 from barrierlab.model.spec.invariants import Verdict
@@ -109,9 +109,7 @@ class StreamedResult(Result):
         return self._stream.journal
 
 
-def run_streamed(
-    scenario: Scenario, seed: int | None = None, write: Write | None = None, components: Components = SOUND
-) -> StreamedResult:
+def run_streamed(scenario: Scenario, seed: int | None = None, write: Write | None = None) -> StreamedResult:
     """Simulate `scenario` once and judge it as it goes; `write` gets the journal's entries, in order.
 
     The verdict, the findings, the figures and the digest are those of `run`.
@@ -124,7 +122,7 @@ def run_streamed(
     chosen = scenario.seed if seed is None else seed
     stream = Stream(scenario, write)
     with collector_paused():
-        engine = Engine(scenario, chosen, components, stream.take)
+        engine = Engine(scenario, chosen, SOUND, stream.take)
         if engine.storage.keeps_bytes:
             raise ScenarioError(
                 f"{scenario.name}: the job may be restored, by a fault or by tolerable_failures, so that its journal "

@@ -248,9 +248,7 @@ def _quantiles(sql: QueryEngine, about: _Cells) -> list[AnalysisRow]:
     ]
 
 
-def quantile_ranks(
-    n: int, quantile: float, runs: int, spread: float, confidence: float = CONFIDENCE
-) -> tuple[int, int]:
+def quantile_ranks(n: int, quantile: float, runs: int, spread: float) -> tuple[int, int]:
     """Ranks (from 1) of the values of a sample of `n` that enclose a quantile; 0 where it is too small for a bound.
 
     Parameters
@@ -271,7 +269,7 @@ def quantile_ranks(
 
     if runs < LEAST_RUNS:
         return 0, 0
-    side = 0.5 + confidence / 2.0
+    side = 0.5 + CONFIDENCE / 2.0
     alone = float(norm.ppf(side)) * (n * quantile * (1.0 - quantile)) ** 0.5
     half = max(alone, float(t.ppf(side, runs - 1)) * (spread * runs / (runs - 1)) ** 0.5)
     low, high = floor(n * quantile - half), ceil(n * quantile + half) + 1

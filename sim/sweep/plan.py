@@ -494,9 +494,9 @@ def _merged(rows: Sequence[RunSettings]) -> RunSettings:
     return {name: value for row in rows for name, value in row.items()}
 
 
-def _no_twins(names: Sequence[str], message: str, words: Mapping[str, str] | None = None) -> None:
+def _no_twins(names: Sequence[str], message: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise _Wrong(message.format((words or {}).get(name, name)))
+            raise _Wrong(message.format(name))
         seen.add(name)

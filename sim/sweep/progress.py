@@ -27,11 +27,11 @@ class ProgressWatch:
     `what` are runs, or whatever takes its time.
     """
 
-    def __init__(self, total: int, before: int = 0, console: Console | None = None, what: str = "runs") -> None:
+    def __init__(self, total: int, before: int = 0, what: str = "runs") -> None:
         self._what = what
         self._total, self._before, self._said = total, before, before
         self._start = time.monotonic()
-        console = console or Console(stderr=True)
+        console = Console(stderr=True)
         self._bar: Progress | None = None
         if console.is_terminal:
             columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())

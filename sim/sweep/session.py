@@ -63,7 +63,7 @@ def usable_java() -> Java:
         raise SweepError(str(error)) from None
 
 
-def spark_session(master: str = "local[*]", say_java: bool = True) -> SparkSession:
+def spark_session(master: str = "local[*]") -> SparkSession:
     """The running session, or a new one on `master`; says on stderr, in one line, which Java it is.
 
     On a master that is not local the package goes to the workers with the job; they need its libraries alone.
@@ -76,8 +76,7 @@ def spark_session(master: str = "local[*]", say_java: bool = True) -> SparkSessi
         return running
     _check_reachable(master)
     java = usable_java()
-    if say_java:
-        print(f"Spark on {java}, master {master}", file=sys.stderr)
+    print(f"Spark on {java}, master {master}", file=sys.stderr)
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are some python3 of the path
     builder = SparkSession.builder.appName("barrierlab").master(master)
