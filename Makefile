@@ -41,7 +41,7 @@ define tests_and_types
 	wait $$types || { cat $(VENV)/types.log >&2; exit 1; }; exit $$tests
 endef
 
-test: lint  ## lint, types, quick tests, doctests, three notebooks
+test: lint  ## lint, types, quick tests, doctests, two notebooks
 	$(call tests_and_types,--durations 10 -m "not slow")
 
 test-full: lint fuzz  ## the same with the slow tests, all notebooks, and fuzzing

@@ -137,7 +137,7 @@ def planted(seed: int, **changes: Any) -> ObservedJob:
     settings = {
         "level": "rho050",
         "mode": "unaligned",
-        "until_s": 120.0,
+        "until_s": 70.0,
         "checkpoint.sync_s": 0.0,
         "checkpoint.async_s": {"dist": "gamma", "mean": 0.030, "cv": 0.3},
         "channel.default.barrier_latency_s": 0.0,

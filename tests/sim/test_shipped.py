@@ -61,7 +61,11 @@ def _said(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (at % 3 > 0)) for at, name in enumerate(shipped())]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (at % 3 > 0 or name == "backlog"))
+        for at, name in enumerate(shipped())
+    ],
 )
 def test_its_journal_is_read_back_and_judged_the_same(name: str) -> None:
     """A trace that someone sends would say something else than the run that it is of."""

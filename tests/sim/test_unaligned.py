@@ -59,7 +59,7 @@ def queues(folder: Path, channel: str = SPSC, hold: str = "aligner", timeout: fl
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
-@pytest.mark.parametrize("timeout", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("timeout", [0.0, pytest.param(0.02, marks=pytest.mark.slow), 0.1])
 @pytest.mark.parametrize(
     ("channel", "hold"),
     [(SPSC, "aligner"), (SPSC, "channel"), (NETWORK, "channel"), (NETWORK, "aligner"), (LOCAL, "channel")],
