@@ -28,6 +28,7 @@ from barrierlab.sim.core.amounts import percent
 from barrierlab.sim.scenario.readers import suggest
 
 SEEDS = range(1, BATCH + 1)
+FEW = SEEDS[:2]  # to find about where a change moves a crossing; all say where it is
 NEAR = 0.05  # of a crossover: there its slope is taken
 TOLERANCE = 0.002  # of the range on which a crossover is sought: less than the interval of any
 Cells = dict[str, Any]
@@ -201,7 +202,7 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     `against` another variant. Without a change of sign, the measure is ``above`` the target throughout, or ``below``.
     `high` may be the ``shortest window`` of a join.
     `numbers` are measures there; `others` are tables of a `measure` with the changes `at`, and with `root` there, too.
-    `solve` seeks the crossing anew for what would change it.
+    What would change it is sought anew with each change: a measure that ends at 0 is no line.
     """
     lever, low, high = options["lever"], options["low"], options["high"]
     if high == "shortest window":
@@ -259,19 +260,36 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         root, right = _neighbours(height, low, high)
         left = root
     else:
-        root = _root(height, begin, end)
+        root = _root(height, begin, end, TOLERANCE * abs(end - begin))
         step = NEAR if is_log else NEAR * abs(root) or NEAR * (end - begin)  # near: the measure need not be a line
         left, right = max(begin, root - step), min(end, root + step)
     slope = (height(right) - height(left)) / (right - left)
     if not slope:
         raise NothingToSayError(f"{options['measure']} does not change with {lever} near {back(root):.3g}")
 
+    def with_change(changes: Changes) -> float:
+        """Return about where the mean of a few seeds crosses with a change, or the root if it does so nowhere."""
+
+        def there(x: float) -> float:
+            return fmean(gaps(x, FEW, changes) or [0.0])
+
+        at_root = there(root)
+        towards, side = (end, 1) if (at_root < 0) == (slope > 0) else (begin, -1)
+        reach = max(4 * (right - root), 1.0) if is_whole else 4 * step
+        while at_root:
+            other = min(max(root + side * reach, begin), end)
+            if at_root * there(other) <= 0:
+                low_side, high_side = sorted((root, other))
+                if is_whole:
+                    return _neighbours(there, round(low_side), round(high_side))[0]
+                return _root(there, low_side, high_side, step / 2)
+            if other == towards:
+                break
+            reach *= 2
+        return root
+
     def roots(changes: Changes, seeds: Sequence[int] = SEEDS) -> list[float]:
-        near = root
-        if changes and options.get("solve"):  # the measure is no line: where it crosses with the change is sought anew
-            with_change = [fmean(gaps(x, SEEDS, changes) or [0.0]) for x in (begin, end)]
-            if with_change[0] * with_change[1] < 0:
-                near = _root(lambda x: fmean(gaps(x, SEEDS, changes)), begin, end)
+        near = with_change(changes) if changes else root
         return [back(near - each / slope) for each in gaps(near, seeds, changes)]
 
     mean = partial(mean_of, unit=options.get("unit", ""))
@@ -308,10 +326,10 @@ def _neighbours(height: Callable[[float], float], low: int, high: int) -> tuple[
     return float(low), float(high)
 
 
-def _root(height: Callable[[float], float], begin: float, end: float) -> float:
+def _root(height: Callable[[float], float], begin: float, end: float, tolerance: float) -> float:
     from scipy.optimize import brentq
 
-    return float(brentq(height, begin, end, xtol=TOLERANCE * abs(end - begin), rtol=1e-4))
+    return float(brentq(height, begin, end, xtol=tolerance, rtol=1e-4))
 
 
 def quantile(bench: Bench, options: Mapping[str, Any]) -> Analysed:

@@ -194,7 +194,7 @@ def _say_limits(console: Console, lost: dict[str, float], mode: str, bounds: Tim
 def _show_points(console: Console, points: list[SimulatedPoint], thinned: float) -> None:
     title = "Simulated, with the same failures at each interval"
     if thinned > 1:
-        title += f"; one event of {thinned:.0f}"
+        title += f"; of {thinned:.0f} events one is simulated"
     table = Table("every", "utilisation %", "±", "closed form %", "failures", title=title, title_justify="left")
     for point in points:
         shares = (f"{100 * each:.2f}" for each in (point.utilisation, point.half_width, point.closed))

@@ -7,9 +7,11 @@ import json
 import math
 import string
 import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -299,6 +301,33 @@ def test_j2_the_budget_is_a_period_of_the_slowest_stream() -> None:
         assert j2.moves is not None
         (slower,) = {round(each, 4) for each in j2.moves({"slowest_stream": 0.95})}
         assert slower == pytest.approx(1.05 / (0.95 * rate), rel=0.03)
+
+
+class Clipped(Bench):
+    """A bench of a law that ends at 0: what is persisted is max(0, N - C t), N by the buffers, C by the service."""
+
+    def __init__(self) -> None:
+        self.precision, self.cut_short = 0.05, False
+
+    def facts(self, changes: Mapping[str, Any], seeds: Iterable[int]) -> list[Any]:
+        """Return runs that differ by their seed a little."""
+        size, per_s = 1000.0 * changes.get("buffers", 1.0), 800.0 / changes.get("service", 1.0)
+        left = max(0.0, size - per_s * changes.get("t", 0.0))
+        return [SimpleNamespace(persisted=(left * (1 + seed / 1000),)) for seed in seeds]
+
+    def loaded(self, changes: Mapping[str, Any]) -> Any:
+        """Return nothing: no closed form is asked for."""
+
+
+@pytest.mark.parametrize("change", [{"buffers": 0.8}, {"buffers": 1.2}, {"service": 0.8}, {"service": 3.0}])
+def test_a_crossing_is_sought_anew_with_a_change(change: dict[str, float]) -> None:
+    """A line through the crossing would be followed to where the measure is none: 20 % fewer buffers were 4 %."""
+    options = {"lever": "t", "low": 0.0, "high": 10.0, "measure": "persisted", "of_low": 0.05, "as": "timeout"}
+    crossing = ANALYSES["crossover"][0](Clipped(), options)
+    exact = 0.95 * 1000.0 / 800.0
+    assert at(crossing, "timeout") == pytest.approx(exact, rel=0.002)
+    assert crossing.moves is not None
+    assert crossing.moves(change) == pytest.approx([exact * math.prod(change.values())] * 5, rel=0.005)
 
 
 def test_joins_of_one_rate_are_joined_by_sequence() -> None:
