@@ -418,7 +418,8 @@ ALWAYS, QUIESCENT = "always", "at rest"
 
 def properties(world: World) -> list[Always[WorldState] | Quiescent[WorldState]]:
     """Return what `model.explore.checker.explore` is to ask of a world."""
-    return [Always(ALWAYS, world.broken), Quiescent(QUIESCENT, world.liveness_violation, _is_crash)]
+    spares = _is_crash if world.bounds.crashes else None
+    return [Always(ALWAYS, world.broken), Quiescent(QUIESCENT, world.liveness_violation, spares)]
 
 
 def _is_crash(move: Move) -> bool:

@@ -353,10 +353,12 @@ class _Exploration(Generic[S, M]):
         after, moves_of, seen, find = self.system.after, self.system.moves, self.seen, self._find
         canonical, ample, moves_to_see, found = self.canonical, self.ample, self.moves_to_see, self.found
         packing, most = self.packing, self.limits.states
+        spares = any(each.spares for each in self.quiescent)
         for number, kept in enumerate(states, first):
             state: Any = kept if packing is None else packing.unpack(kept)
             moves = moves_of(state)
-            self._rest(state, number, moves)
+            if spares or not moves:
+                self._rest(state, number, moves)
             first_ones = len(moves)
             if ample is not None:
                 moves, first_ones = self._in_order(state, moves)
