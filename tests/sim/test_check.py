@@ -521,8 +521,9 @@ def test_a_worker_that_occupies_much_looks_for_garbage(monkeypatch: pytest.Monke
             self.itself = self
             worlds.append(weakref.ref(self))
 
+    gc.unfreeze()
     gc.collect()
-    before = gc.get_freeze_count()
+    before = gc.get_freeze_count()  # Python 3.12 freezes what is immortal by itself
     with sim_check_runner._garbage_kept():
         World()
         assert not gc.isenabled()
@@ -533,6 +534,6 @@ def test_a_worker_that_occupies_much_looks_for_garbage(monkeypatch: pytest.Monke
     with sim_check_runner._garbage_kept():
         World()
     assert [world() for world in worlds] == [None, None]
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() == before
     assert gc.isenabled()
     gc.freeze()  # as it was: the tests themselves are not looked through
