@@ -653,13 +653,20 @@ def test_what_only_the_driver_can_do_wrong_raises():
     with pytest.raises(NotTriggeredError):
         machine.begin_recording()
     assert machine.capture() == before
-    machine = unaligned(2)
+    machine = unaligned(3)
+    machine.process_message(1, END)
     machine.process_message(0, flagged(1))
     with pytest.raises(NotTriggeredError):
         machine.complete_alignment()  # recording has not even begun
     machine.begin_recording()
+    before = machine.capture()
     with pytest.raises(NotTriggeredError):
         machine.complete_alignment()
+    with pytest.raises(ClosedInputError):
+        machine.process_message(1, event("b1"))
+    with pytest.raises(InputIndexError):
+        machine.process_message(3, event("d1"))
+    assert machine.capture() == before
 
 
 def test_sizes_of_the_callers_own():
