@@ -34,6 +34,14 @@ class PreparesBackwards(SinkWriter):
         super().prepare(checkpoint_id)
 
 
+class ForgetsWhatItHolds(SinkWriter):
+    """Nothing is left to prepare, and so nothing stays prepared either."""
+
+    def prepare(self, checkpoint_id: int) -> None:
+        self.open.clear()
+        super().prepare(checkpoint_id)
+
+
 ASKED: dict[str, tuple[Callable[..., object], str, Bounds, Components]] = {
     "balanced": (lambda *_: True, "CUT", Bounds(JOIN, events=1), MUTANTS["SnapshotsAtTheFirst"]),
     "lacking": (lambda *_: iter(()), "ONCE", Bounds(CHAIN, events=1), MUTANTS["CompletesEarly"]),
@@ -55,7 +63,7 @@ ASKED: dict[str, tuple[Callable[..., object], str, Bounds, Components]] = {
         MUTANTS["HoldsWithoutLimit"],
     ),
     "shown_in_turn": (lambda *_: True, "REC", replace(SHOWN, events=2), Components(writer=PreparesBackwards)),
-    "shown_enough": (lambda *_: True, "REC", SHOWN, MUTANTS_RECOVERING["NeverCommits"]),
+    "shown_enough": (lambda *_: True, "REC", SHOWN, Components(writer=ForgetsWhatItHolds)),
     "uncovered": (lambda *_: (), "REC", SHOWN, MUTANTS_RECOVERING["CommitsAtOnce"]),
     "promised_too_much": (lambda *_: iter(()), "WM", Bounds(JOIN, events=1, watermarks=1), MUTANTS["PromisesTheMost"]),
 }
