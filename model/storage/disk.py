@@ -13,7 +13,6 @@ from functools import partial
 from io import FileIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest.mock import patch
 
 from barrierlab.impl.errors import LimitError
 from barrierlab.impl.storage.files import NotAFileError, RealFile, RealFiles, directory
@@ -202,6 +201,8 @@ def _unflushed() -> str | None:
 
 def _flushed() -> str | None:
     """Return why a flush of a folder, or of a file, does not ask the system for that: nothing else would show it."""
+    from unittest.mock import patch  # with asyncio and ssl, for which each start of a check would wait
+
     asked: list[int] = []
     with TemporaryDirectory() as name, patch("os.fsync", lambda handle: asked.append(os.fstat(handle).st_ino)):
         port, path = RealFiles(), f"{name}/file"
