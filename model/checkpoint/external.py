@@ -786,6 +786,13 @@ def _forgotten(kind: type, make: Callable[[], GateMachine], stimuli: Sequence[St
                         then = "; ".join(map(str, gone[len(before) :]))
                         says = f"it says '{_in_words(again)}' for '{_in_words(first)}'"
                         return f"restored after '{where}', at the end of '{then}' {says}"
+            if pulls(kind):
+                other.gate.restore(there.gate.capture())
+                readable = tuple(each for each in range(there.gate.aligner.config.num_inputs) if each not in closed)
+                first_read, read = (cast(PullGate, each.gate).poll(readable, 0) for each in (there, other))
+                if read != first_read:
+                    where = "; ".join(map(str, gone))
+                    return f"restored after '{where}', it reads {read} of {readable}, and not {first_read}"
         except ExternalError:
             raise
         except RAISED:  # it has been restored nowhere: the exploration finds the shortest way there

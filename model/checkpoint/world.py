@@ -12,6 +12,7 @@ A move of a task ends with what it sends, as far as there is room; what is left 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from itertools import permutations
@@ -279,27 +280,34 @@ class World:
                 return f"LIVE: {name} still waits for checkpoint {blocked[0]}"
         for n in self._coordinator.outstanding[state[self._coordinator_at]]:
             return f"LIVE: checkpoint {n} was triggered and never ends"
-        _, state = self.rest(state)
+        _, idle = self.settle(state)
+        for left_behind in () if self.broken(idle) else self._left(idle):
+            return f"LIVE: {left_behind}"
+        _, state = self.rest(idle)
         reason = self.broken(state)
         if reason is not None:
             return reason
         left = [f"checkpoint {n} never ends" for n in self._coordinator.outstanding[state[self._coordinator_at]]]
         for name, at in self._task_at.items():
-            info = self._infos[at][state[at]]
-            if info.outbox:
-                left.append(f"{name} cannot send what is in its outbox")
-            if self._tables[at].holds(state[at]):
-                left.append(f"{name} holds something for ever")
             unsent = self._tables[at].unsent(state[at])
             if unsent is not None:
                 return f"{'WM' if type(unsent) is Watermark else TASK}: {name} never sends {unsent}"
             missing = self._tables[at].missing(state[at])
             if missing is not None and self.components.capabilities.ends:
                 return f"REC: {missing}"
-        left += [
-            f"{self._first_of(state[at])} is left behind in {c}" for c, at in self._channel_at.items() if state[at]
-        ]
+        left += self._left(state)
         return f"LIVE: {left[0]}" if left else None
+
+    def _left(self, state: WorldState) -> Iterator[str]:
+        """Yield what has not come through, in a state in which nothing goes on and no checkpoint is waited for."""
+        for name, at in self._task_at.items():
+            if self._infos[at][state[at]].outbox:
+                yield f"{name} cannot send what is in its outbox"
+            if self._tables[at].holds(state[at]):
+                yield f"{name} holds something for ever"
+        for channel, at in self._channel_at.items():
+            if state[at]:
+                yield f"{self._first_of(state[at])} is left behind in {channel}"
 
     def enabled_fair_moves(self, state: WorldState) -> list[Move]:
         """Return what can happen without another fault; a checkpoint that is due to be aborted (`Bounds.aborts_one`) is
@@ -484,8 +492,8 @@ class World:
         return self._judged(moves, rests)[2]
 
     def _judged(self, moves: Iterable[Move], rests: bool) -> tuple[list[Entry], WorldState, Verdict]:
-        """Return the journal, where it ends, and its verdict: at rest the sources end only if nothing is wrong without
-        that.
+        """Return the journal, where it ends, and its verdict: at rest the sources end only if nothing is wrong, or left
+        unread, without that.
 
         A run that breaks something on the way ends there, as one that was cut off: what it leaves behind is no finding.
         """
@@ -493,7 +501,9 @@ class World:
         verdict = self.judge(entries, cut_off=not rests)
         if rests and verdict.verdict == "holds":
             try:
-                entries, state = self._written_down([*moves, *self.rest(state)[0]])
+                settled, idle = self.settle(state)
+                is_left = next(self._left(idle), None) is not None
+                entries, state = self._written_down([*moves, *(settled if is_left else self.rest(state)[0])])
             except UndecidedError:
                 return entries, state, verdict
             verdict = self.judge(entries, cut_off=self.broken(state) is not None)
@@ -512,7 +522,11 @@ class World:
         head |= header_of(self.bounds)
         if not rests or self.broken(state) is not None:
             head["cut_off"] = "yes"
-        return write(entries, head, self.verdicts(state, verdict))
+        found = self.verdicts(state, verdict)
+        if rests and not found:  # a journal knows not that nothing would come any more
+            with suppress(UndecidedError):
+                found = [reason for reason in [self.liveness_violation(state)] if reason is not None]
+        return write(entries, head, found)
 
     def verdicts(self, state: WorldState, verdict: Verdict) -> list[str]:
         """Return what is wrong with a run that ends in `state`, a line each: the journal's, and what is in no journal.

@@ -71,6 +71,34 @@ class LooksTwice(FirstSeen):
         return None if self.is_ready else super().poll(readable, now_ns)
 
 
+class WaitsForTheFirst(FirstSeen):
+    """Reads other inputs only while the first waits behind its barrier, or has ended."""
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        return None if 0 not in readable and self.can_take(0) else super().poll(readable, now_ns)
+
+
+class ForgetsItsTurn(FirstSeen):
+    """Reads the inputs in turn, and captures not whose turn it is."""
+
+    def __init__(self, port: Any, config: Any) -> None:
+        super().__init__(port, config)
+        self.turn = 0
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        return super().poll(sorted(readable, key=lambda each: (each < self.turn, each)), now_ns)
+
+    def take(self, input_id: int, message: Any, now_ns: int) -> None:
+        self.turn = input_id + 1
+        super().take(input_id, message, now_ns)
+
+    def capture(self) -> Any:
+        turn, self.turn = self.turn, 0
+        value = super().capture()
+        self.turn = turn
+        return value
+
+
 class LetsGoLater(FirstSeen):
     """Lets the inputs go that waited in the round behind the one that completed the checkpoint."""
 
@@ -141,6 +169,19 @@ def test_a_loop_may_look_twice() -> None:
     """A user who goes round once without reading would be taken for one that never reads."""
     outcome = WorldScope("a pair", PAIR).check(looked_at(LooksTwice, "aligned"), None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
+
+
+def test_what_is_left_unread_while_a_source_is_idle_is_a_violation() -> None:
+    """A loop that starves its inputs would be called right, as it reads on when the sources end."""
+    outcome = WorldScope("a pair", PAIR).check(looked_at(WaitsForTheFirst, "aligned"), None)
+    assert [str(each.reason) for each in outcome.violations] == ["b1 is left behind in b->s"]
+    assert outcome.violations[0].trace.endswith("! LIVE: b1 is left behind in b->s\n")
+
+
+def test_a_loop_that_forgets_whose_turn_it_is_cannot_stand_in() -> None:
+    """Another loop would be checked than the one that runs: each step begins with a restore."""
+    with pytest.raises(ExternalError, match=r"restored after 'arrive .*', it reads 0 of \(0, 1\), and not 1"):
+        parts_of(ForgetsItsTurn, "aligned")
 
 
 @pytest.mark.parametrize(("kind", "verdict"), [(LetsGoLater, "holds"), (LetsGoWithTheNext, "broken")])
