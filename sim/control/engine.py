@@ -299,7 +299,7 @@ class ControlResult(JudgedRun):
     def _repr_html_(self) -> str:
         barriers = [{k: v for k, v in row.items() if k != "complete_ms"} for row in self.metrics.barrier_rows()]
         end = {name: value for name, value in (self.metrics.end_row() or {}).items() if name != "ended_ms"}
-        return self.shown("", (), table(barriers, caption="barriers"), facts(end))
+        return self.shown("", self.warnings, table(barriers, caption="barriers"), facts(end))
 
     def spacetime(self) -> Svg:
         """The events and signals, drawn in their order; of a long run the part around the first signal."""

@@ -424,7 +424,7 @@ class JoinResult(JudgedRun):
 
     def _repr_html_(self) -> str:
         row = {name: value for name, value in self.join_rows()[0].items() if value is not None}
-        return self.shown("", [self.waiting_line], facts(row))
+        return self.shown("", [*self.warnings, self.waiting_line], facts(row))
 
     def spacetime(self) -> Svg:
         """The frames and the outputs, drawn in their order; of a long run the part around the first that is skipped."""

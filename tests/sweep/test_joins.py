@@ -195,6 +195,20 @@ def test_the_budget_is_the_largest_lateness_that_costs_nothing() -> None:
     assert budget(cells(run_of(1, "timestamp", 0, 5, share=0.9))) is None
 
 
+def test_a_budget_is_said_to_gain_what_was_run_without_it() -> None:
+    """Of the only lateness that was run it would be said that it costs no alignment, and takes nothing off the wait."""
+    said = []
+    for tried in ([(50, 95)], [(50, 95), (100, 96)], [(0, 95), (100, 96)], [(50, 95), (100, 200)]):
+        (sentence,) = answer(cells(*(run_of(n, "timestamp", late, skew) for n, (late, skew) in enumerate(tried))))
+        said.append(sentence.partition("for a skew of at most ")[2])
+    assert said == [
+        "95 ms",
+        "96 ms; that budget takes 5 ms off the wait with 50 ms and costs no alignment",
+        "96 ms; that budget takes 10 ms off the wait and costs no alignment",
+        "95 ms; a larger budget costs alignment",
+    ]
+
+
 def test_what_loses_outputs_is_not_recommended() -> None:
     """A barrier that puts nothing out waits least."""
     runs = [run_of(1, "sequence", None, 1, share=0.5), run_of(2, "latest", None, 9), run_of(3, "timestamp", 0, 4)]

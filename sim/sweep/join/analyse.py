@@ -154,12 +154,8 @@ def _advice(found: list[ResultRow]) -> str:
         parts.append(f"sequence joins them exactly: {_cost(sequence)}")
     free = budget(found)
     if free is not None:
-        none = min((c for c in of_use if c["barrier"] == "timestamp"), key=lambda c: c["lateness_ms"])
-        saved = none["wait_p99_ms"] - free["wait_p99_ms"]
-        parts.append(
-            f"timestamp with a lateness of {free['lateness_ms']:g} ms: {_cost(free)}; that budget takes {saved:.0f} ms "
-            "off the wait and costs no alignment"
-        )
+        timed = [cell for cell in of_use if cell["barrier"] == "timestamp"]
+        parts.append(f"timestamp with a lateness of {free['lateness_ms']:g} ms: {_cost(free)}{_gain(free, timed)}")
     latest = next((cell for cell in of_use if cell["barrier"] == "latest"), None)
     if latest is not None:
         parts.append(f"latest if waiting is worse than skew: {_cost(latest)}")
@@ -168,6 +164,16 @@ def _advice(found: list[ResultRow]) -> str:
     cut_off = {c["barrier"] for c in found if is_cut_off(c["complete_share"], c["outcomes"]["waiting"], c["wanted"])}
     parts += [f"{name} {CUT_OFF}" for name in useless if name in cut_off]
     return "; ".join(parts)
+
+
+def _gain(free: ResultRow, timed: list[ResultRow]) -> str:
+    """Return what a budget is worth, beside the least lateness that was run; nothing where there was no other."""
+    least = min(timed, key=lambda cell: cell["lateness_ms"])
+    if least is not free:
+        than = f" with {least['lateness_ms']:g} ms" if least["lateness_ms"] else ""
+        saved = least["wait_p99_ms"] - free["wait_p99_ms"]
+        return f"; that budget takes {saved:.0f} ms off the wait{than} and costs no alignment"
+    return "; a larger budget costs alignment" if len(timed) > 1 else ""
 
 
 def is_cut_off(complete_share: float, waiting: float, wanted: float = 1.0) -> bool:
