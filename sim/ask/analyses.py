@@ -85,15 +85,17 @@ def _mean(bench: Bench, changes: Changes, measure: str, most: int = MOST) -> Num
 
 
 def _grows(facts: Sequence[Facts]) -> bool:
-    """Return whether most runs are of no steady state."""
-    return 2 * sum(f.steady == NOT_STATIONARY for f in facts) > len(facts)
+    """Return whether in most runs the job falls behind, and durations grow without a steady state."""
+    return 2 * sum(f.grows and f.piles_up != 0.0 for f in facts) > len(facts)
 
 
 def _notes(facts: Sequence[Facts]) -> list[str]:
-    """Say that the job falls behind, if it does in most runs."""
+    """Say that the job falls behind, if it does in most runs; or else that there is no steady state."""
     shares = [f.piles_up for f in facts if f.piles_up is not None and f.piles_up >= OVERLOADED]
     if 2 * len(shares) <= len(facts):
-        return []
+        if _grows(facts) or 2 * sum(f.steady == NOT_STATIONARY for f in facts) <= len(facts):
+            return []
+        return ["durations change during the runs, though the job keeps up: another warmup_s gives other numbers"]
     return [f"the job falls behind: {percent(fmean(shares))} of what arrives piles up, and buffers are full"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +13,7 @@ from barrierlab.model.spec.messages import kind_of
 from barrierlab.sim.checkpoint.critical_path import PIECE_OF
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS
 from barrierlab.sim.checkpoint.result import Result, run
+from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY
 from barrierlab.sim.scenario.load import load
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Facts:
 
     Attributes
     ----------
+    grows : bool
+        Whether durations have no steady state, and are longer in the second half of all.
     path_ms : mapping
         Of the critical path, by piece, a mean.
     places : mapping
@@ -76,6 +79,7 @@ class Facts:
     verdict: str
     broken: str
     steady: str
+    grows: bool
     piles_up: float | None
     durations_ms: tuple[float, ...]
     persisted: tuple[float, ...]
@@ -117,7 +121,8 @@ def of_result(result: Result) -> Facts:
     """Return the facts of a run."""
     every = result.checkpoint_rows()
     steady = [row for row in every if row["steady"]]
-    done = [row for row in steady if row["status"] == "COMPLETED"][result.steady_state.left_out :]
+    whole = [row for row in steady if row["status"] == "COMPLETED"]
+    done = whole[result.steady_state.left_out :]
     ids = {row["checkpoint_id"] for row in done}
     backpressure = result.backpressure()
     busiest = max(backpressure, key=lambda name: backpressure[name]["busyTimeMsPerSecond"])
@@ -129,6 +134,8 @@ def of_result(result: Result) -> Facts:
         verdict=result.verdict,
         broken="; ".join(f"{v.invariant}: {v.reason}" for v in result.violations[:1]),
         steady=result.steady_state.verdict,
+        grows=result.steady_state.verdict == NOT_STATIONARY
+        and _is_rising([r["end_to_end_duration_ms"] for r in whole]),
         piles_up=result.piles_up_share,
         durations_ms=tuple(r["end_to_end_duration_ms"] for r in done),
         persisted=tuple(float(r["persisted_bytes"]) for r in done),
@@ -154,6 +161,11 @@ def of_result(result: Result) -> Facts:
     )
 
 
+def _is_rising(durations_ms: Sequence[float]) -> bool:
+    half = len(durations_ms) // 2
+    return fmean(durations_ms[half:]) > fmean(durations_ms[:half])
+
+
 def of_join(result: JoinResult) -> Facts:
     """Return the facts of a run of a join."""
     (row,) = result.join_rows()
@@ -164,6 +176,7 @@ def of_join(result: JoinResult) -> Facts:
         verdict=result.verdict,
         broken="; ".join(f"{v.invariant}: {v.reason}" for v in result.violations[:1]),
         steady="",
+        grows=False,
         piles_up=None,
         durations_ms=(),
         persisted=(),
