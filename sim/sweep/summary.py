@@ -102,30 +102,41 @@ def not_compared(effects: Sequence[ResultRow]) -> list[str]:
     >>> not_compared([axis | {"values": [first, second, third]}])
     ['Not compared: load; no two runs with checkpoints differ in that alone, as those of a grid do.']
     """
-    is_of_many = len({effect["part"] for effect in effects}) > 1
-    sentences, unpaired, drawn = [], [], []
+    sentences: list[str] = []
+    unpaired: list[tuple[str, str, str]] = []
+    drawn: list[tuple[str, str, str]] = []
     for effect in effects:
-        name = f"{effect['axis']} of part “{effect['part']}”" if is_of_many else effect["axis"]
-        differences = effect["differences"]
+        axis, part, differences = effect["axis"], effect["part"], effect["differences"]
         values = [row["value"] for row in effect["values"]]
         if effect["drawn"]:
-            drawn += [name] if values else []
+            drawn += [(axis, part, "")] if values else []
             continue
         if effect["without_checkpoints"] and values:
             but = f"; its differences are from {differences[0]['from']}" if differences else ""
-            sentences.append(
-                f"No steady checkpoint completed with {name} {', '.join(effect['without_checkpoints'])}{but}."
-            )
+            missing = _named([(axis, part, f" {', '.join(effect['without_checkpoints'])}")], effects)
+            sentences.append(f"No steady checkpoint completed with {missing}{but}.")
         compared = {row[key] for row in differences for key in ("value", "from")}
         left = [value for value in values if value not in compared]
         if len(values) > 1 and left:
-            unpaired.append(f"{name} {', '.join(left)}" if differences else name)
+            unpaired.append((axis, part, f" {', '.join(left)}" if differences else ""))
     if unpaired:
         alone = "no two runs with checkpoints differ in that alone, as those of a grid do"
-        sentences.append(f"Not compared: {'; '.join(unpaired)}; {alone}.")
+        sentences.append(f"Not compared: {_named(unpaired, effects)}; {alone}.")
     if drawn:
-        sentences.append(f"Not compared are axes whose values are drawn: {', '.join(drawn)}.")
+        sentences.append(f"Not compared are axes whose values are drawn: {_named(drawn, effects)}.")
     return sentences
+
+
+def _named(left: Iterable[tuple[str, str, str]], effects: Iterable[ResultRow]) -> str:
+    """Name axes, or values of them; and their parts, where others that have such an axis are not meant."""
+    parts: dict[tuple[str, str], list[str]] = {}
+    for axis, part, values in left:
+        parts.setdefault((axis, values), []).append(part)
+    all_parts = {axis: [e["part"] for e in effects if e["axis"] == axis] for axis, _ in parts}
+    return ", ".join(
+        f"{axis}{values}" + ("" if its == all_parts[axis] else f" of part “{'”, “'.join(its)}”")
+        for (axis, values), its in parts.items()
+    )
 
 
 def _strongest(effects: Iterable[ResultRow]) -> str:

@@ -225,12 +225,12 @@ def test_axes_that_only_change_together_are_named(tmp_path, in_process):
     """Two keys change from one table of a list to the next: no difference is due to one of them, and nobody said so."""
     rows = f'[{{ "{RATE}" = 1.0, warmup_s = 0.0 }}, {{ "{RATE}" = 2.0, warmup_s = 1.0 }}, LAST]'
     for last, said in (
-        (f'{{ "{RATE}" = 5.0, warmup_s = 2.0 }}', f"{RATE}; warmup_s"),
-        (f'{{ "{RATE}" = 1.0, warmup_s = 2.0 }}', f"{RATE}; warmup_s 1.0"),
+        (f'{{ "{RATE}" = 5.0, warmup_s = 2.0 }}', f"{RATE}, warmup_s"),
+        (f'{{ "{RATE}" = 1.0, warmup_s = 2.0 }}', f"{RATE}, warmup_s 1.0"),
     ):
         text = f'[[part]]\nscenario = "diamond"\nseeds = [1]\nlist = {rows.replace("LAST", last)}'
         plan = plan_of(text, "together", Path("together.toml"))
-        store = Store.create(tmp_path / said.replace("; ", "-"), plan)
+        store = Store.create(tmp_path / said.replace(", ", "-"), plan)
         execute(plan, store, "processes[1]", simulate="fake_runs:compute")
         assert answer(on_duckdb(store))[-1] == (
             f"Not compared: {said}; no two runs with checkpoints differ in that alone, as those of a grid do."

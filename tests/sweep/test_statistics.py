@@ -138,6 +138,17 @@ def test_what_changes_nothing_at_all_is_told_as_that() -> None:
     assert answer(analysis((0.0, 1.0)))[0].startswith("Nothing changes the duration more than chance does")
 
 
+def test_an_axis_of_all_parts_is_named_once() -> None:
+    """A sweep of three parts that are drawn would end in a line of eighteen axes."""
+    found = analysis((40.0, 10.0))
+    axis = {**found["effects"][0], "differences": []}
+    load = {**axis, "axis": "load"}
+    others = [load, {**load, "part": "q"}, {**axis, "part": "q"}]
+    found["effects"] += others
+    alone = "no two runs with checkpoints differ in that alone, as those of a grid do"
+    assert answer(found)[1:] == [f"Not compared: load, rate of part “q”; {alone}."]
+
+
 def test_too_few_seeds_leave_chance_open() -> None:
     """Two seeds would name the strongest effect."""
     found = analysis((10.0, 7.0))
