@@ -295,7 +295,7 @@ class JoinBarrier:
         return self.in_full(out, now_ns)
 
     def in_full(self, out: int, now_ns: int) -> Readiness:
-        """Return the answer of `ready` where it is not plain that every input has what it owes."""
+        """Return the answer of `ready` where it is not READY."""
         check_range("output", out, 0, MAX_U64)
         if self.active is None:
             return Readiness.NO_MAP
@@ -303,17 +303,13 @@ class JoinBarrier:
             return Readiness.CLOCKS_DIFFER
         if out < self.last_out + self.strict:
             return Readiness.PASSED
-        some, all_there = False, True
+        some = False
         for each in self.inputs:
             if each.has(out, now_ns):
                 some = True
-            elif each.is_stale(now_ns):
-                all_there = False
-            else:
+            elif not each.is_stale(now_ns):
                 return Readiness.WAITING
-        if not some:
-            return Readiness.NO_LIVE_INPUT
-        return Readiness.READY if all_there else Readiness.DEGRADED
+        return Readiness.DEGRADED if some else Readiness.NO_LIVE_INPUT
 
     def is_possible(self, out: int) -> bool:
         """Return whether `out` can be ready with all inputs, whatever will be observed (sections 6.2, 6.3; rule 27)."""
