@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 import sys
 import threading
@@ -15,6 +16,9 @@ from barrierlab.model.origin import is_external_at, is_ours_at
 
 LOOK_S = 10.0
 """So often it is looked whether a call is still the one of last time: a thousand times what one takes."""
+_MISSED_LOOKS = 6
+"""So many looks' worth of CPU time goes by without one where C code spins that lets no handler run."""
+_STDERR = 2
 
 
 class NeverReturnsError(InputError):
@@ -30,7 +34,8 @@ def contained(look_s: float = LOOK_S) -> Iterator[None]:
     """Write to stderr what external code prints, and end a call of it that does not come back.
 
     Where alarms are not ours to set, as in another thread or below the alarm of a test runner, no call is ended; nor
-    is one that somebody goes through with a debugger.
+    is one that somebody goes through with a debugger, or of an installed package. C code that spins, and so lets no
+    look happen, is killed by SIGPROF, with a traceback; C code that waits, and looks at no signal, is not ended.
 
     Raises
     ------
@@ -45,14 +50,20 @@ def contained(look_s: float = LOOK_S) -> Iterator[None]:
             place = f"{Path(at.f_code.co_filename).name}, line {at.f_lineno}"
             raise _Looked(f"{call.f_code.co_qualname} has not come back for {look_s:g} s (it is in {place})")
         last[0] = call
+        if kills:
+            signal.setitimer(signal.ITIMER_PROF, _MISSED_LOOKS * look_s)
 
     is_ours = threading.current_thread() is threading.main_thread() and signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    kills = is_ours and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL  # else a profiler has it
     with redirect_stdout(sys.stderr):
         if not is_ours:
             yield
             return
         before = signal.signal(signal.SIGALRM, look)
         signal.setitimer(signal.ITIMER_REAL, look_s, look_s)
+        if kills:
+            faulthandler.register(signal.SIGPROF, file=_STDERR, all_threads=False, chain=True)
+            signal.setitimer(signal.ITIMER_PROF, _MISSED_LOOKS * look_s)
         try:
             yield
         except _Looked as found:
@@ -60,6 +71,9 @@ def contained(look_s: float = LOOK_S) -> Iterator[None]:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+            if kills:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                faulthandler.unregister(signal.SIGPROF)
 
 
 def _call_of(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:

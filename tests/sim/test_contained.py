@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from time import monotonic
 from typing import Any
@@ -34,6 +38,31 @@ class NeverReturns(PhasedAligner):
             self.port.block(input_id, barrier.checkpoint_id)
 
 
+class WaitsForALock(PhasedAligner):
+    """Waits for a lock that nobody gives back."""
+
+    def _on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire()
+
+
+class WaitsForAThread(PhasedAligner):
+    """Waits for a thread that waits for ever."""
+
+    def _on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> None:
+        thread = threading.Thread(target=threading.Event().wait, daemon=True)
+        thread.start()
+        thread.join()
+
+
+class SpinsInC(PhasedAligner):
+    """Looks for the greatest of numbers that never end, in code that looks at no signal."""
+
+    def _on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> None:
+        max(itertools.repeat(1))
+
+
 class Stepped(PhasedAligner):
     """Stays at a break point for longer than four looks at it."""
 
@@ -53,11 +82,38 @@ def unwatched() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_a_call_that_never_returns_is_ended() -> None:
+@pytest.mark.parametrize("kind", [NeverReturns, WaitsForALock, WaitsForAThread])
+def test_a_call_that_never_returns_is_ended(kind: type) -> None:
     """A pipeline would hang until somebody looks, whatever budget it has."""
     told = r"PhasedAligner.offer has not come back for 0.05 s \(it is in test_contained.py, line \d+\); allowed: "
     with pytest.raises(NeverReturnsError, match=told), contained(0.05):
-        parts_of(NeverReturns, "aligned")
+        parts_of(kind, "aligned")
+
+
+def test_what_spins_in_c_is_killed() -> None:
+    """No alarm is heard there, nor Ctrl-C: a pipeline would hang, and nobody would learn where."""
+    lines = (
+        "from barrierlab.model.checkpoint.external import parts_of",
+        "from barrierlab.sim.check.contained import contained",
+        f"from {__name__} import SpinsInC",
+        "with contained(0.05): parts_of(SpinsInC, 'aligned')",
+    )
+    command = [sys.executable, "-c", "\n".join(lines)]
+    ended = subprocess.run(command, capture_output=True, check=False, text=True, timeout=300)
+    assert ended.returncode == -signal.SIGPROF
+    assert re.search(r'File ".*test_contained.py", line \d+ in _on_barrier', ended.stderr)
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_profiler_keeps_its_signal() -> None:
+    """A user who profiles a check would see nothing, or be killed."""
+    outer = signal.signal(signal.SIGPROF, signal.SIG_IGN)
+    try:
+        with contained(0.01):
+            assert signal.getitimer(signal.ITIMER_PROF)[0] == 0.0
+        assert signal.getsignal(signal.SIGPROF) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGPROF, outer)
 
 
 @pytest.mark.usefixtures("unwatched")
