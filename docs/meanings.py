@@ -17,7 +17,7 @@ _TITLE = "what the scenario is about, for its readers"
 _SYNC = "time that a task stands still for its snapshot; the checkpoint's, if not given"
 _LATENCY = "one way of anything on the channel"
 _CAPACITY = "messages that a channel of the form `spsc` holds"
-_UNTIL = "how long the sources send; the run ends when what they sent is through"
+_UNTIL = "how long the run lasts"
 _WARMUP = "what is triggered before that is not steady, and left out of statistics"
 _WINDOW = "length of a window of events' times"
 
@@ -26,7 +26,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "title": _TITLE,
         "topology": "the edges, such as `a->join b->join join->sink`",
         "protocol": "how barriers are treated at a gate",
-        "until_s": _UNTIL,
+        "until_s": f"{_UNTIL}; it goes on, and its sources send, while a checkpoint is pending or a restart under way",
         "warmup_s": _WARMUP,
         "seed": _SEED,
         "fill_in": "keys of an imported job that nobody knows yet: without them it does not load",
