@@ -124,7 +124,10 @@ class SequenceMergeRule:
     @property
     def first_output(self) -> int:
         """The first output for which the rule asks for numbers of 0 or more; before it the rule is not ready."""
-        return self.window_size - 1 if self.window_size is not None else max(0, -(self.offset or 0))
+        if self.window_size is not None:
+            return self.window_size - 1
+        assert self.offset is not None
+        return max(0, -self.offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,10 @@ class TimestampMergeRule:
     @property
     def first_output(self) -> int:
         """The first output time for which the rule asks for times of 0 or more; before it the rule is not ready."""
-        return self.window_ns if self.window_ns is not None else max(0, -(self.offset_ns or 0))
+        if self.window_ns is not None:
+            return self.window_ns
+        assert self.offset_ns is not None
+        return max(0, -self.offset_ns)
 
 
 def _check_map(
