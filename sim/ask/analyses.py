@@ -269,8 +269,8 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     if not slope:
         raise NothingToSayError(f"{options['measure']} does not change with {lever} near {back(root):.3g}")
 
-    def with_change(changes: Changes) -> float:
-        """Return about where the mean of a few seeds crosses with a change, or the root if it does so nowhere."""
+    def with_change(changes: Changes) -> float | None:
+        """Return about where the mean of a few seeds crosses with a change, or None if it does so nowhere."""
 
         def there(x: float) -> float:
             return fmean(gaps(x, FEW, changes) or [0.0])
@@ -286,13 +286,13 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
                     return _neighbours(there, round(low_side), round(high_side))[0]
                 return _root(there, low_side, high_side, step / 2)
             if other == towards:
-                break
+                return None
             reach *= 2
         return root
 
     def roots(changes: Changes, seeds: Sequence[int] = SEEDS) -> list[float]:
         near = with_change(changes) if changes else root
-        return [back(near - each / slope) for each in gaps(near, seeds, changes)]
+        return [] if near is None else [back(near - each / slope) for each in gaps(near, seeds, changes)]
 
     mean = partial(mean_of, unit=options.get("unit", ""))
     values = bench.until_precise(partial(roots, {}), mean)

@@ -352,6 +352,7 @@ def test_a_crossing_is_sought_anew_with_a_change(change: dict[str, float]) -> No
     assert at(crossing, "timeout") == pytest.approx(exact, rel=0.002)
     assert crossing.moves is not None
     assert crossing.moves(change) == pytest.approx([exact * math.prod(change.values())] * 5, rel=0.005)
+    assert crossing.moves({"buffers": 9.0}) == []  # at 10.7 s, where nothing was looked at
 
 
 def test_joins_of_one_rate_are_joined_by_sequence() -> None:
