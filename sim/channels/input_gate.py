@@ -31,6 +31,7 @@ class GateReader:
     __slots__ = (
         "_channels",
         "_chunk",
+        "_held",
         "_indices",
         "_open",
         "_partial",
@@ -48,7 +49,7 @@ class GateReader:
         self.blocked = [False] * len(channels)
         self._chunk: MessageChunk = []
         self._place = 0
-        self._open = -1
+        self._open = self._held = -1
         self._partial: dict[int, MessageChunk] = {}
         self.meter: ThroughputMeter | None = None
 
@@ -63,15 +64,18 @@ class GateReader:
         return bool(self.line)
 
     def in_buffer(self) -> bool:
-        """Return whether a buffer is open that has not been read to its end."""
+        """Return whether a buffer is open that holds a message."""
         return self._open >= 0
 
     def ready(self) -> bool:
-        return self._open >= 0 or bool(self.line)
+        """Return whether there is anything to read, be it a part of a message."""
+        return self._open >= 0 or self._held >= 0 or bool(self.line)
 
     def take(self) -> tuple[int, StreamMessage] | None:
         """Return the next message and the input it is from; None if there is none, or but parts of one."""
         while self._open < 0:
+            if self._held >= 0:
+                self.let_go()
             if not self.line:
                 return None
             self._open_next(self.line.popleft())
@@ -80,8 +84,22 @@ class GateReader:
         self._place += 1
         if self._place == len(self._chunk):
             self._open = -1
-            self._channels[local].close()
+            if self._channels[local].goes_on:
+                self._held = local
+            else:
+                self._channels[local].close()
         return self._indices[local], message
+
+    def let_go(self) -> None:
+        """Read a buffer to its end of which but a part of a record is left, behind its last message, if there is one.
+
+        That part is read when the task asks for the next record, and not before: until it has done its work for this
+        one, and has room for what that one makes, the buffer is not free. Apache Flink,
+        `SpillingAdaptiveSpanningRecordDeserializer.getNextRecord`.
+        """
+        held, self._held = self._held, -1
+        if held >= 0:
+            self._channels[held].close()
 
     def _open_next(self, local: int) -> None:
         """Open a buffer of channel `local`; one in which no message ends is read to its end by that."""
@@ -225,6 +243,7 @@ class Inbox:
         current = self._readers[self._turn]
         if current.in_buffer():
             return current.take()
+        current.let_go()
         while self._gates:
             reader = self._gates.popleft()
             taken = reader.take() if reader.ready() else None
@@ -243,12 +262,14 @@ class Inbox:
 
     def _take_in_turn(self) -> tuple[int, StreamMessage] | None:
         readers, turn = self._readers, self._turn
-        if not self._by_message and readers[turn].in_buffer():
-            return readers[turn].take()
+        if not self._by_message:
+            if readers[turn].in_buffer():
+                return readers[turn].take()
+            readers[turn].let_go()
         for step in range(1, len(readers) + 1):
             candidate = (turn + step) % len(readers)
             reader = readers[candidate]
-            if reader.line or reader.in_buffer():
+            if reader.ready():
                 self._turn = candidate
                 taken = reader.take()
                 if taken is not None:

@@ -63,15 +63,16 @@ class BufferPool:
 class Buffer:
     """A segment being filled, sent or read: the messages that end in it, and its bytes.
 
-    `start` and `sent` are how far it has been read, in messages and in bytes; `readers` who still reads it.
+    `start` and `sent` are how far it has been read, in messages and in bytes; `readers` who still reads it. Where
+    records span, what is behind the first `ended` bytes is a part of one that ends in another buffer.
     """
 
-    __slots__ = ("capacity", "finished", "messages", "needs_segment", "readers", "sent", "size", "start")
+    __slots__ = ("capacity", "ended", "finished", "messages", "needs_segment", "readers", "sent", "size", "start")
 
     def __init__(self, needs_segment: bool, capacity: int = 0) -> None:
         self.messages: MessageChunk = []
         self.capacity = capacity
-        self.size = self.sent = 0
+        self.size = self.sent = self.ended = 0
         self.start = 0
         self.readers = 0
         self.finished = False
@@ -112,6 +113,8 @@ class NetworkChannel:
     ----------
     opened_bytes : int
         Bytes of the buffer that was opened last.
+    goes_on : bool
+        Whether a part of one more record is in it, behind the last message.
     """
 
     __slots__ = (
@@ -141,6 +144,7 @@ class NetworkChannel:
         "_used",
         "credit",
         "exclusive",
+        "goes_on",
         "ns_per_byte",
         "on_announcement",
         "on_arrival",
@@ -173,8 +177,9 @@ class NetworkChannel:
         self._stops, self._stopped = stops_behind_barriers, False
         self._spans, self._desired_bytes = spans, segment_bytes
         self._rest: Any = None  # a message that is not written whole, and its bytes to come: `_write` changes it
-        self._received: deque[tuple[MessageChunk, int, int]] = deque()  # with what holds it, and its bytes
-        self.opened_bytes = 0
+        # With what holds it, its bytes, and whether a part of one more record is behind.
+        self._received: deque[tuple[MessageChunk, int, int, bool]] = deque()
+        self.opened_bytes, self.goes_on = 0, False
         self._opened: Buffer | int = NO_BUFFER
         self.exclusive = exclusive
         self.credit = self._free_exclusive = exclusive
@@ -256,6 +261,7 @@ class NetworkChannel:
             left -= part
             if left == 0:
                 tail.messages.append(message)
+                tail.ended = tail.size
             is_flushed = left == 0 and type(message) is Watermark
             if is_flushed or tail.size >= tail.capacity:
                 self._finish(tail)
@@ -305,7 +311,7 @@ class NetworkChannel:
             room -= size
         for chunk in chunks:
             if self._gate is not None:
-                self._received.append((chunk, NO_BUFFER, sum(map(size_of, chunk))))
+                self._received.append((chunk, NO_BUFFER, sum(map(size_of, chunk)), False))
             else:
                 buffer = Buffer(needs_segment=False)
                 buffer.messages, buffer.finished = chunk, True
@@ -486,6 +492,7 @@ class NetworkChannel:
     def _send(self) -> None:
         takes_buffer = self._subpartition[0].needs_segment
         chunk, head, size = self._slice()
+        goes_on = self._spans and head.ended < head.size
         if takes_buffer:
             self.credit -= 1
         self._recycle(head)
@@ -493,15 +500,17 @@ class NetworkChannel:
         now_free = max(self._line_free_ns, self._clock.now)
         self._line_free_ns = now_free + round((size if takes_buffer else sum(map(size_of, chunk))) * self.ns_per_byte)
         if self._latency is None and self._barrier_latency is None and self._line_free_ns == self._clock.now:
-            self._receive(chunk, takes_buffer, backlog, size)
+            self._receive(chunk, takes_buffer, backlog, size, goes_on)
             return
         due_ns = self._line_free_ns + self._on_the_way(chunk[0] if chunk else None)
         self._arrives_ns = max(self._arrives_ns, due_ns)
-        self._clock.after(self._arrives_ns - self._clock.now, lambda: self._receive(chunk, takes_buffer, backlog, size))
+        self._clock.after(
+            self._arrives_ns - self._clock.now, lambda: self._receive(chunk, takes_buffer, backlog, size, goes_on)
+        )
 
     # The receiver's side.
 
-    def _receive(self, chunk: MessageChunk, takes_buffer: bool, backlog: int, size: int) -> None:
+    def _receive(self, chunk: MessageChunk, takes_buffer: bool, backlog: int, size: int, goes_on: bool) -> None:
         holder = NO_BUFFER
         if takes_buffer:
             if self._free_floating:
@@ -510,7 +519,7 @@ class NetworkChannel:
             else:
                 self._free_exclusive -= 1
                 holder = EXCLUSIVE
-        self._received.append((chunk, holder, size))
+        self._received.append((chunk, holder, size, goes_on))
         self._required = backlog + self.exclusive
         gate = self._gate
         assert gate is not None
@@ -525,7 +534,7 @@ class NetworkChannel:
             self.on_announcement(chunk[0])
 
     def _receive_overtaking(self, barrier: CheckpointBarrier) -> None:
-        self._overtakers.put(barrier, sum(len(chunk) for chunk, _, _ in self._received))
+        self._overtakers.put(barrier, sum(len(chunk) for chunk, *_ in self._received))
         self.on_overtaking()
 
     def prioritise_received(self, barrier: CheckpointBarrier) -> bool:
@@ -533,7 +542,7 @@ class NetworkChannel:
         if self._gate is None:
             return self.prioritise_barrier(barrier) is not None
         ahead = 0
-        for place, (chunk, _, _) in enumerate(self._received):
+        for place, (chunk, *_) in enumerate(self._received):
             if chunk and type(chunk[0]) is CheckpointBarrier and chunk[0].checkpoint_id == barrier.checkpoint_id:
                 del self._received[place]
                 self._overtakers.put(barrier, ahead)
@@ -548,7 +557,7 @@ class NetworkChannel:
         if self._gate is None:
             queued = [message for buffer in self._subpartition for message in buffer.messages[buffer.start :]]
         else:
-            queued = [message for chunk, _, _ in self._received for message in chunk]
+            queued = [message for chunk, *_ in self._received for message in chunk]
         return self._overtakers.take(unread, queued)
 
     def grant_floating(self) -> None:
@@ -579,15 +588,16 @@ class NetworkChannel:
         """The messages that end in the next buffer, in order; none, if it holds a part of one only."""
         if self._gate is None:
             chunk, buffer, self.opened_bytes = self._slice()
+            self.goes_on = self._spans and buffer.ended < buffer.size
             buffer.readers += 1
             self._opened = buffer
         else:
-            chunk, self._opened, self.opened_bytes = self._received.popleft()
+            chunk, self._opened, self.opened_bytes, self.goes_on = self._received.popleft()
         self._overtakers.opened += len(chunk)
         return chunk
 
     def close(self) -> None:
-        """Free the opened buffer: its last message has been taken."""
+        """Free the opened buffer: it has been read to its end."""
         holder, self._opened = self._opened, NO_BUFFER
         if isinstance(holder, Buffer):
             holder.readers -= 1
@@ -609,7 +619,7 @@ class NetworkChannel:
         """Messages that have been written and not yet handed to the receiver's reader."""
         begun = self._rest is not None
         return sum((len(b.messages) - b.start for b in self._subpartition), begun) + sum(
-            len(chunk) for chunk, _, _ in self._received
+            len(chunk) for chunk, *_ in self._received
         )
 
 

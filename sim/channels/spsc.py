@@ -28,6 +28,7 @@ class Channel(Protocol):
     on_departure: Callable[[int], None]
     on_announcement: Callable[[CheckpointBarrier], None]
     opened_bytes: int
+    goes_on: bool
 
     def accepts(self, message: StreamMessage) -> bool:
         """Return whether `push` has room for `message` now."""
@@ -124,6 +125,7 @@ class SpscChannel:
     """
 
     opened_bytes = 0  # nobody measures what is read here
+    goes_on = False  # a message is read whole
 
     __slots__ = (
         "_clock",

@@ -440,12 +440,13 @@ class Exchange(RuleBasedStateMachine):
             return
         lent = 0
         for channel in self.channels:
-            taken = sum(holder != 0 for _, holder, _ in channel._received) + (channel._opened in (1, 2))
-            floating = sum(holder == 2 for _, holder, _ in channel._received) + (channel._opened == 2)
+            holders = [holder for _, holder, *_ in channel._received]
+            taken = sum(holder != 0 for holder in holders) + (channel._opened in (1, 2))
+            floating = holders.count(2) + (channel._opened == 2)
             lent += floating + channel._free_floating
             assert 0 <= channel._free_exclusive <= channel.exclusive
             assert channel._free_floating >= 0
-            assert channel._free_exclusive + sum(h == 1 for _, h, _ in channel._received) + (channel._opened == 1) == 2
+            assert channel._free_exclusive + holders.count(1) + (channel._opened == 1) == 2
             # what the sender may send, plus what is on its way or here, is what the receiver has room for
             assert 0 <= channel.credit <= channel._free_exclusive + channel._free_floating
             assert taken <= 2 + 2
@@ -521,7 +522,7 @@ class Buffers:
     """A channel of so many buffers that wait, each of one message: the channel's number."""
 
     def __init__(self, number: int) -> None:
-        self.number, self.waiting, self.opened_bytes = number, 0, 0
+        self.number, self.waiting, self.opened_bytes, self.goes_on = number, 0, 0, False
 
     def readable(self) -> bool:
         return self.waiting > 0
@@ -544,3 +545,47 @@ def test_gates_in_line_are_served_in_the_order_in_which_they_got_data() -> None:
             inbox.notify(index)
     taken = [inbox.take() for _ in range(5)]
     assert [None if each is None else each[0] for each in taken] == [2, 0, 1, 2, None]
+
+
+def spanning(local: bool) -> NetworkChannel:
+    """A channel with two records of 200 in two buffers of 300: behind the first one begins the second."""
+    channel, _, _ = network(local=local, exclusive=1, spans=True)
+    channel.push(event(1, 200))
+    channel.push(event(2, 200))
+    channel.flush()
+    return channel
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize(
+    ("gates", "by_message", "in_line"),
+    [([[0]], False, False), ([[0], [1]], False, False), ([[0], [1]], False, True), ([[0], [1]], True, False)],
+    ids=["alone", "in turn", "in line", "by message"],
+)
+def test_a_buffer_in_which_a_record_begins_is_free_when_that_is_asked_for(
+    local: bool, gates: list[list[int]], by_message: bool, in_line: bool
+) -> None:
+    """Ahead of a task at work would be a buffer more than there is: queues of large records would be too long."""
+    channels = [spanning(local), spanning(local)][: len(gates)]
+    first = channels[0]
+    inbox = Inbox(gates, [*channels], by_message, in_line)
+    first.on_arrival = lambda: inbox.notify(0)
+    inbox.notify(0)
+    assert inbox.take() == (0, event(1, 200))
+    assert first._opened
+    assert inbox.take() == (0, event(2, 200))  # a remote one comes when the first one's buffer is free
+    assert not first._opened
+    assert inbox.take() is None
+
+
+@pytest.mark.parametrize("in_line", [False, True])
+def test_a_union_reads_a_buffer_to_its_end_before_it_reads_one_of_another_gate(in_line: bool) -> None:
+    """A gate would hold a buffer as long as others are read."""
+    channels = [spanning(True), spanning(True)]
+    inbox = Inbox([[0], [1]], [*channels], by_message=False, in_line=in_line)
+    inbox.notify(0)
+    inbox.notify(1)
+    taken = [inbox.take(), inbox.take()]
+    assert {each for each in taken if each} == {(0, event(1, 200)), (1, event(1, 200))}
+    held = [index for index in (0, 1) if channels[index]._opened]
+    assert [(index, event(1, 200)) for index in held] == taken[1:]
