@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from math import inf, log, sqrt
 from pathlib import Path
 from random import Random
-from statistics import fmean, median, quantiles
+from statistics import fmean, median, quantiles, variance
 from typing import Any
 
 from barrierlab.sim.core.amounts import percent
@@ -42,6 +42,7 @@ UNEQUAL = "no two subtasks with a queue all along, in aligned checkpoints that f
 LEAST_MS = 0.5  # a barrier that is in at once, by a clock of whole milliseconds
 AT_WORK = 0.9  # of its time: then an operator's records hardly wait for it to be woken
 DISTURBED = 0.05  # of a service: so much longer it is beside something else on the machine
+FAR = 4  # checkpoints: a step over so many is mostly of a walk, of ten a run has some left, and over one of chance
 FEWEST = 6  # differences between checkpoints, and rows with channel state: fewer say nothing of noise, or of a rate
 BUFFER_S = 0.0002  # one way of anything, in the scenarios' `latency_s`: a barrier's own share is what is beyond it
 
@@ -567,7 +568,7 @@ def _numbers(runs: Sequence[ObservedJob], begin_ms: Sequence[float]) -> tuple[di
             rate, low, high = (float(f"{1000 / each:.4g}") for each in (slope, most, least))
             found["channel_state_rate"] = ScalarCost("checkpoint.channel_state_bytes_per_s", rate, low, high, count)
     steps = [step for run in runs if (step := differences(run))]
-    if sum(map(len, steps)) < FEWEST:
+    if sum(each.checkpoints == 1 for run in steps for each in run) < FEWEST:
         why |= dict.fromkeys(("service_noise", "subtask_spread"), UNEQUAL)
     else:
         found["service_noise"] = _noise(steps)
@@ -599,21 +600,23 @@ def slopes(groups: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, floa
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The growth of one of two equal subtasks' queues against the other's, from one checkpoint to the next.
+    """The growth of one of two equal subtasks' queues against the other's, over so many checkpoints.
 
     Both are shares of the time between: as it is, and in units of what services that vary by as much as they last would
     make of it.
     """
 
+    checkpoints: int
     drift: float
     noise: float
 
 
 def differences(run: ObservedJob) -> list[Divergence]:
-    """Return the steps by which the queues of subtasks that always have one grow apart.
+    """Return the steps by which the queues of subtasks that always have one grow apart, over one checkpoint and `FAR`.
 
     Round robin deals records out evenly and never brings a difference back, so a difference in speed makes it grow
-    steadily, and chance in services by as much to either side: a random walk.
+    steadily, and chance in services by as much to either side: a random walk. Behind exchanges of one to one, whose
+    queues have a sender each, it says nothing.
     """
     found = []
     period_s, pause_s = run.period_s
@@ -621,25 +624,40 @@ def differences(run: ObservedJob) -> list[Divergence]:
         service_s = run.service_s(operator)
         if not senders or not service_s or run.busy.get(operator, 0.0) < FULL_BUSY or run.parallelism[operator] < 2:
             continue
-        for one, next_one in pairwise(run.checkpoints):
-            since_s = max(period_s, one.end_to_end_ms / 1000 + pause_s)
-            rows = [{each.index: each.last_barrier_ms for each in both.of(operator)} for both in (one, next_one)]
-            if next_one.id != one.id + 1 or since_s <= 0:
+        if operator in run.aligning:
+            continue
+        taken_s = [max(period_s, each.end_to_end_ms / 1000 + pause_s) for each in run.checkpoints]
+        for place, checkpoints in product(range(len(run.checkpoints)), (1, FAR)):
+            both = run.checkpoints[place : place + checkpoints + 1 : checkpoints]
+            since_s = sum(taken_s[place : place + checkpoints])
+            if len(both) < 2 or both[1].id != both[0].id + checkpoints or since_s <= 0:
                 continue
+            rows = [{each.index: each.last_barrier_ms for each in one.of(operator)} for one in both]
             for index in range(0, run.parallelism[operator] - 1, 2):
                 delays = [at.get(which) for at in rows for which in (index, index + 1)]
                 known = [each / 1000 for each in delays if each is not None]
                 if len(known) == 4:
                     apart = (known[2] - known[3]) - (known[0] - known[1])
-                    found.append(Divergence(apart / since_s, apart / sqrt(2 * since_s * service_s)))
+                    found.append(Divergence(checkpoints, apart / since_s, apart / sqrt(2 * since_s * service_s)))
     return found
 
 
 def _noise(steps: Sequence[Sequence[Divergence]]) -> ScalarCost:
-    """Return the spread from service to service: robust, so that a task that once stood still is no noise."""
+    """Return the spread from service to service: robust, so that a task that once stood still is no noise.
+
+    By which record a barrier comes sets queues apart as well, anew in each checkpoint; that does not grow with the time
+    between two, and is none of it: what it adds is the nugget of a variogram (Matheron, 1963).
+    """
+
+    def variance_over(checkpoints: int, groups: Sequence[Sequence[Divergence]]) -> float | None:
+        steps = [abs(each.noise) for run in groups for each in run if each.checkpoints == checkpoints]
+        return (SIGMAS * median(steps)) ** 2 if steps else None
 
     def estimate(groups: Sequence[Sequence[Divergence]]) -> float:
-        return SIGMAS * median(abs(each.noise) for run in groups for each in run)
+        near, far = (variance_over(each, groups) for each in (1, FAR))
+        if near is None or far is None:
+            return sqrt(near or far or 0.0)
+        return sqrt(min(near, max(0.0, (FAR * far - near) / (FAR - 1))))
 
     return _number("service_noise", estimate, steps)
 
@@ -650,11 +668,9 @@ def _spread(steps: Sequence[Sequence[Divergence]]) -> ScalarCost:
     def estimate(groups: Sequence[Sequence[Divergence]]) -> float:
         of_runs = []
         for run in groups:
-            count, total = len(run), sum(each.drift for each in run)
-            if count > 1:
-                mean = total / count
-                chance = sum((each.drift - mean) ** 2 for each in run) / (count - 1) / count
-                of_runs.append(mean**2 - chance)
+            drifts = [each.drift for each in run if each.checkpoints == 1]
+            if len(drifts) > 1:
+                of_runs.append(fmean(drifts) ** 2 - variance(drifts) / len(drifts))
         return sqrt(max(0.0, fmean(of_runs) / 2)) if of_runs else 0.0
 
     return _number("subtask_spread", estimate, steps)
@@ -676,7 +692,7 @@ def _number(
         value,
         min(value, float(f"{low:.4g}")),
         max(value, float(f"{high:.4g}")),
-        sum(map(len, steps)),
+        sum(each.checkpoints == 1 for run in steps for each in run),
     )
 
 

@@ -213,12 +213,13 @@ def test_a_timeout_shows_what_unaligned_parts_cost() -> None:
     assert writes(replace(run, checkpoints=soon), soon[0])[:2] == [300.0] * 2
 
 
-def _walk(noise: float, drift: float, seed: int) -> ObservedJob:
+def _walk(noise: float, drift: float, seed: int, jitter_ms: float = 0.0) -> ObservedJob:
     """Return a run of 40 checkpoints, two seconds apart, of two subtasks with services of 4 ms and full queues."""
     random, apart = Random(seed), 0.0
     checkpoints = []
     for number in range(40):
-        rows = (_row("a", 0, 0.0), _row("b", 0, 500.0 + apart / 2), _row("b", 1, 500.0 - apart / 2))
+        now = apart + random.gauss(0.0, jitter_ms)
+        rows = (_row("a", 0, 0.0), _row("b", 0, 500.0 + now / 2), _row("b", 1, 500.0 - now / 2))
         checkpoints.append(ObservedCheckpoint(number, 600.0, 0.0, 0.0, rows))
         apart += 1000 * (2.0 * drift + random.gauss(0.0, noise * (2 * 2.0 * 0.004) ** 0.5))
     senders, services = {"a": (), "b": ("a",)}, {"b": (0.004, 0.004)}
@@ -242,6 +243,17 @@ def test_unequal_subtasks_are_distinguished_from_noise() -> None:
     starved = replace(_walk(0.1, 0.0, 1), busy={"b": 0.9})  # a queue that runs empty forgets
     assert differences(starved) == []
     assert "taken as alike" in calibrate([starved]).undetermined["service_noise"]
+
+
+def test_chance_in_where_a_barrier_comes_is_no_noise_of_services() -> None:
+    """Queues would walk apart by what is anew in each checkpoint: twice as fast as these do."""
+    runs = [_walk(0.05, 0.0, seed, 8.0) for seed in range(6)]
+    assert calibrate(runs).numbers["service_noise"].value == pytest.approx(0.05, rel=0.2)
+    near = [each.noise for run in runs for each in differences(run) if each.checkpoints == 1]
+    assert fmean(each**2 for each in near) ** 0.5 > 0.1
+    still = [_walk(0.0, 0.0, seed, 8.0) for seed in range(6)]
+    assert calibrate(still).numbers["service_noise"].value < 0.03
+    assert differences(replace(runs[0], aligning=("b",))) == []  # a sender for each queue: no walk
 
 
 def test_channel_state_has_a_time_and_a_rate() -> None:
