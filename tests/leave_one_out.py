@@ -39,8 +39,9 @@ FROM_ONE = ROOT / "tests" / "sim" / "flink" / "from_one.csv"
 PAGE = ROOT / "docs" / "explanation" / "prediction.md"
 PICTURE = ROOT / "docs" / "pictures" / "leave_one_out.svg"
 HEADLINES = ("end to end: ", "persisted: ")
-CLUSTERS = {"first": DATA, "second": DATA / "second", "third": DATA / "third"}
-ALONE = {"first": "R_chain_sat_4ms", "second": "R_chain_sat_16ms", "third": "R_chain_sat_4ms"}
+CLUSTERS = {"first": DATA} | {name: DATA / name for name in ("second", "third", "fourth", "fifth", "sixth")}
+ALONE = dict.fromkeys(CLUSTERS, "R_chain_sat_4ms") | dict.fromkeys(("second", "fifth"), "R_chain_sat_16ms")
+ALONE |= {"sixth": "L_chain_sat_4ms"}
 """The configuration of each cluster that the others are predicted from: saturated, in every mode that it was run in."""
 REPEAT = re.compile(r"_\d+(?=_[a-z]+$)")
 BLOCK = re.compile(r"(<!-- kept: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -242,7 +243,13 @@ def tables() -> dict[str, str]:
                     mode = "unaligned" if is_unaligned else "aligned or with a timeout"
                     alone.append(row(f"{name} of the {cluster} cluster: {label}, {mode}", group))
         alone.append(row(f"{name} of the {cluster} cluster: all figures", found))
-    found_of = {"jobs": jobs, "operators": operators, "alone": alone, "third": beside("third")}
+    found_of = {
+        "jobs": jobs,
+        "operators": operators,
+        "alone": alone,
+        "third": beside("third"),
+        "fourth": beside("fourth"),
+    }
     return {name: "\n".join(each) for name, each in found_of.items()}
 
 

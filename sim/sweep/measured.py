@@ -215,7 +215,7 @@ def _level(row: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         return "rho090", rate
     if service_ms in _SATURATED_MS or dag == "join":
         return f"sat_{service_ms:g}ms", {}
-    return "sat_16ms", {**rate, "operator.slow.service_s": service_ms / 1e3}
+    return "sat_4ms", {**rate, "operator.slow.service_s": service_ms / 1e3}
 
 
 def statistics_of(checkpoints: Iterable[Mapping[str, Any]], tasks: Iterable[Mapping[str, Any]]) -> dict[str, float]:

@@ -116,11 +116,14 @@ GROUPS = {
         *(at_load(share) for share in (0.6, 0.7, 0.8, 0.95)),
         BenchJob("chain_sat_every5s", "chain", SATURATED, 8, ("aligned", "timeout"), 1, EVERY_5_S),
         BenchJob("window_burst", "window", WINDOW, 10, BOTH))),
-    # All runs of sim/data/flink/third: some 25 minutes.
+    # All runs of sim/data/flink/third, and of fourth: some 25 minutes.
     "third": Group(8, 1, (
         BenchJob(LINE, "chain", SATURATED, 10, EACH, 3),
         *(at_load(share, BOTH, 3) for share in (0.6, 0.8, 0.95)),
         BenchJob("chain_sat_rec41003", "chain", {**LARGE, "payload": 41_003 - HEADER}, 10, EACH, 3),
         BenchJob("forward_sat", "forward", SATURATED, 10, EACH, 3),
         BenchJob("chain_sat_every5s", "chain", SATURATED, 8, BOTH, 3, EVERY_5_S))),
+    # What large records come to when a job has run for a while: some six minutes.
+    "long": Group(8, 1, (
+        BenchJob("chain_sat_rec41003_long", "chain", {**LARGE, "payload": 41_003 - HEADER}, 45, EACH),)),
 }  # fmt: skip

@@ -127,9 +127,14 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def show(folder: Path, seeds: int) -> None:
-    """Print the predictions of the runs of a folder."""
-    print(f"{folder.name}: calibrated on {' and '.join(CALIBRATED_ON.values())}\n")
-    print(table(all_predicted(saved_runs(folder), seeds)), flush=True)
+    """Print the predictions of the runs of a folder, of the kinds of cluster whose run to calibrate on is there."""
+    runs = saved_runs(folder)
+    sources = [name for name in CALIBRATED_ON.values() if name in {run.name for run in runs}]
+    if not sources:
+        print(f"{folder.name}: nothing is predicted, as no run is {' or '.join(CALIBRATED_ON.values())}", flush=True)
+        return
+    print(f"{folder.name}: calibrated on {' and '.join(sources)}\n")
+    print(table(all_predicted(runs, seeds)), flush=True)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from barrierlab.sim.twin.predict import Predicted
 from tests.flink.jobs import GROUPS
-from tests.flink.predictions import Beside, predicted, saved_runs, table
+from tests.flink.predictions import Beside, predicted, saved_runs, show, table
 from tests.flink.tables import runs_in, write
 
 ANSWERS = Path(__file__).parents[1] / "sim" / "flink" / "2.x"
@@ -59,3 +59,15 @@ def test_a_table_says_how_many_are_inside_and_how_far_off_the_rest_is() -> None:
         "| one | persisted, MB | 2.000 ± 0.100 | 3.000 | 2.500 to 3.500 | +50.0 % | outside |",
     ]
     assert lines[4:] == ["", "1 of 2 inside; median error 30.0 %, largest 50.0 %"]
+
+
+def test_runs_without_one_to_calibrate_on_are_said_to_be_unpredicted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table of nothing would name costs that were read off no run."""
+    shutil.copy(ANSWERS / "chain_remote_debloated_aligned.json", tmp_path)
+    show(tmp_path, 1)
+    told = capsys.readouterr().out
+    assert told.endswith(
+        ": nothing is predicted, as no run is chain_local_saturated_aligned or chain_remote_saturated_aligned\n"
+    )

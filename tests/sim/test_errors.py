@@ -38,6 +38,8 @@ from tests.leave_one_out import (
     tables,
 )
 
+UNALIGNED = "end to end: unaligned"
+
 
 @pytest.mark.parametrize(("name", "path"), [("errors", KEPT), ("errors_of_one", FROM_ONE)])
 def test_the_shipped_errors_are_what_the_kept_residuals_say(name: str, path: Path) -> None:
@@ -168,26 +170,38 @@ def test_nine_of_ten_figures_are_inside() -> None:
     assert 0.80 <= sum(inside for _, _, inside in rows) / len(rows) <= 0.97
     headlines = [(row, half) for row, half, _ in rows if row.kind.startswith(HEADLINES)]
     others = [half / row.predicted for row, half in headlines if "end to end: unaligned" not in row.kind]
-    assert (len(headlines), len(others)) == (82, 61)
+    assert (len(headlines), len(others)) == (144, 110)
     assert median(others) <= 0.15
     full = ("end to end: aligned", "end to end: timeout", "persisted: timeout", "persisted: unaligned")
     waits = [(row, half) for row, half, _ in rows if row.kind in {f"{each}, saturated" for each in full}]
-    assert len(waits) == 38
+    assert len(waits) == 66
     errors = [abs(row.predicted / row.measured - 1) for row, _ in waits]
     assert max(errors) <= 0.10
     assert median(errors) <= 0.05
     assert median(half / row.predicted for row, half in waits) <= 0.15
     debloated = [row for row, _, _ in rows if row.kind == "end to end: aligned, saturated, debloated"]
-    assert len(debloated) == 4
+    assert len(debloated) == 7
     assert max(abs(row.predicted / row.measured - 1) for row in debloated) <= 0.15
-    first = [row for row, _, _ in rows if cluster_of(row.configuration) == "first"]
-    durations = [row for row in first if row.kind == "end to end: unaligned, saturated"]
-    off = median(abs(row.predicted / row.measured - 1) for row in durations)
-    assert 0.30 < off < 0.60  # of all of them, predicted worst: the bar of 30 % is not reached
+    unaligned = {
+        cluster: [
+            abs(row.predicted / row.measured - 1)
+            for row, _ in headlines
+            if row.kind.startswith(UNALIGNED) and (cluster_of(row.configuration) == cluster)
+        ]
+        for cluster in CLUSTERS
+    }
+    assert len(every := [off for found in unaligned.values() for off in found]) == 34
+    assert median(every) <= 0.30
+    assert [cluster for cluster, found in unaligned.items() if median(found) > 0.30] == ["first", "second", "third"]
+    # Of clusters that had run for a while, on a machine with nothing else to do:
+    quiet = [row for row, _ in headlines if cluster_of(row.configuration) in ("fourth", "fifth", "sixth")]
+    persisted = [row for row in quiet if row.kind.startswith("persisted: unaligned, saturated")]
+    assert len(persisted) == 10
+    assert max(abs(row.predicted / row.measured - 1) for row in persisted) <= 0.10
 
 
-def test_unaligned_durations_of_other_jobs_say_as_much_as_their_costs() -> None:
-    """The page would claim that simulating them gains something: off by 37 %, where the usual duration is by 38."""
+def test_unaligned_durations_of_other_jobs_say_less_than_their_costs() -> None:
+    """The page would claim that simulating them gains something: off by 28 %, where the usual duration is by 44."""
     rows = [each for each in kept() if each.kind.startswith("end to end: unaligned, saturated")]
     simulated, usual = [], []
     for row in rows:
@@ -199,16 +213,17 @@ def test_unaligned_durations_of_other_jobs_say_as_much_as_their_costs() -> None:
         if not row.kind.endswith("debloated"):
             simulated.append(abs(row.predicted / row.measured - 1))
             usual.append(abs(median(others) / row.measured - 1))
-    assert (round(median(simulated), 2), round(median(usual), 2)) == (0.37, 0.38)
+    assert (round(median(simulated), 2), round(median(usual), 2)) == (0.28, 0.44)
 
 
 def test_nine_of_ten_figures_are_inside_from_one_configuration_of_another_cluster() -> None:
     """A job that is alone on its cluster would get the intervals of costs from many."""
     rows = [each for cluster in CLUSTERS for each in from_one(cluster)]
-    assert len(rows) > 800
+    assert len(rows) > 1400
     assert 0.85 <= sum(inside for _, _, inside in rows) / len(rows) <= 0.95
-    third = from_one("third")  # what the first two lack
-    assert 0.80 <= sum(inside for _, _, inside in third) / len(third) <= 0.97
+    for cluster in ("third", "fourth"):  # what the first two lack
+        found = [inside for _, _, inside in from_one(cluster)]
+        assert 0.80 <= sum(found) / len(found) <= 0.97
 
 
 def test_the_page_has_the_tables_of_the_kept_residuals() -> None:
