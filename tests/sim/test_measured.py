@@ -56,6 +56,7 @@ def _compared(job: MeasuredJob, seeds: range, until_s: float | None = None) -> l
 
 MISSED = {
     ("V_debloat200ms_chain_sat_aligned", "start delay of fast, ms"),
+    ("V_debloat200ms_chain_sat_unaligned", "persisted, MB"),  # 0.764 of 0.695; on a quiet machine 0.771 of 0.825
     ("R_union_slowmerge_sat_aligned", "start delay of merge, ms"),
 }
 """The figures beyond their targets by three seeds (`docs/explanation/measured.md`): 11 % too low, 15 % too high."""
