@@ -10,9 +10,11 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count, product
 from string import ascii_lowercase
 from typing import Any
+from zlib import crc32
 
 from barrierlab.model.errors import InputError
 from barrierlab.sim.core.amounts import percent
@@ -35,13 +37,29 @@ OLD_ENOUGH_S = 120.0  # from here on Flink's rates, means over the last minute, 
 PRESSED = 0.05  # a source that is back-pressured for more of the time may emit less than it would
 HELD = 0.5  # one that is so for more of the time than not is saturated: it emits what the job can take
 BEYOND = 1.5  # its rate in the scenario, by what it emits: any rate above gives the same queues
+RESIZED = 0.1  # of a record's bytes: so much a header or a field makes
 SAME = 0.02  # of records in and out, as counters that are read one after the other differ
 ID = "[0-9a-f]{32}"  # of a job
 OLDEST, NEXT = (1, 20), (3, 0)  # versions of Flink from the one on, before the other
 LATEST = 10  # checkpoints that are asked for; Flink keeps as many (web.checkpoints.history)
 EVEN = 0.016  # of the variance that drawn keys give: of two subtasks less is one chance in ten, of more hardly any
 MANY_KEYS = 4096  # hashed to subtasks they are even within some per cent; with few, one subtask has the most of them
+FEW_RECORDS, UNEVEN = 1000, 1.1  # of fewer, or closer to the mean than that, chance may have made the difference
+MOST_SKEW = 10.0  # of a scenario; one key has all
 NEVER_MS = 1e12  # an interval above it, thirty years, is none: Flink says Long.MAX_VALUE
+
+
+@cache
+def busiest_share(skew: float, parallelism: int) -> float:
+    """Return the share of records that the busiest of so many subtasks takes behind a hash of `MANY_KEYS` keys.
+
+    >>> [round(busiest_share(skew, 2), 2) for skew in (0.0, 1.0, 10.0)]
+    [0.5, 0.6, 1.0]
+    """
+    shares = [0.0] * parallelism
+    for key in range(MANY_KEYS):
+        shares[crc32(str(key).encode()) % parallelism] += (key + 1) ** -skew
+    return max(shares) / sum(shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,13 +520,8 @@ class _Writer:
             self._put("rate_per_s", _short(BEYOND * rate), why)
         self._put("arrivals", "deterministic", "assumed: evenly; the answers have no times of arrivals")
         self._put("catch_up_s", 1.0, "assumed: a second of what was held up comes in a burst")
-        segment = _bytes(self.job.options.get("taskmanager.memory.segment-size")) or 32_768
         if each.out_bytes is None:
             self._ask("record_bytes", 100, "bytes of a record on the wire, not in the answers")
-        elif each.out_bytes > segment:
-            self._put(
-                "record_bytes", segment, f"assumed: a buffer; records of {each.out_bytes:,.0f} bytes are split in Flink"
-            )
         else:
             self._put("record_bytes", int(each.out_bytes), "written bytes by written records")
         if any(
@@ -516,39 +529,71 @@ class _Writer:
             for other in self.job.vertices
             for _, ship in other.inputs
         ):
-            self._put("keys", MANY_KEYS, "assumed: many, used evenly; neither number nor skew is in the answers")
+            skew, why = self._skew()
+            self._put("keys", MANY_KEYS, "assumed: many; how many is not in the answers" if skew else why)
+            if skew:
+                self._put("key_skew", skew, why)
         if each.service_s:
             self._put("service_s", _short(each.service_s), "busy time by records")
+
+    def _skew(self) -> tuple[float, str]:
+        """Return the skew with which the busiest subtask behind a hash takes as much as it took, and why; 0 if even."""
+        uneven = [
+            (max(each.taken) / sum(each.taken), each)
+            for each in self.job.vertices
+            if 1 < each.parallelism == len(each.taken)
+            and sum(each.taken) >= FEW_RECORDS
+            and any(ship.upper() == "HASH" for _, ship in each.inputs)
+            and max(each.taken) > UNEVEN * sum(each.taken) / each.parallelism
+        ]
+        if not uneven:
+            return 0.0, "assumed: many, used evenly; neither number nor skew is in the answers"
+        share, receiver = max(uneven, key=lambda each: each[0] * each[1].parallelism)
+        low, high = 0.0, MOST_SKEW
+        while high - low > 0.005:
+            middle = (low + high) / 2
+            low, high = (middle, high) if busiest_share(middle, receiver.parallelism) < share else (low, middle)
+        return round(
+            high, 2
+        ), f"assumed: the busiest subtask of {receiver.operator} took {percent(share)} of its records"
 
     def _operator(self, each: Vertex) -> None:
         self._head("operator", each)
         is_sink = not any(each.id == sender for other in self.job.vertices for sender, _ in other.inputs)
         ratio = each.out_per_s / each.in_per_s if each.out_per_s is not None and each.in_per_s else 1.0
+        resized = self._resized(each)
         if is_sink:
             self._put("kind", "sink")
             self._put("aligns", False, "barriers may overtake into its inputs too, as in Flink")
         elif len(each.inputs) > 1:
-            self._put(
-                "kind", "union", "" if abs(ratio - 1) <= SAME else f"assumed: every record passes, not {ratio:.2f}"
-            )
+            passes = "" if abs(ratio - 1) <= SAME else f"assumed: every record passes, not {ratio:.2f}"
+            self._put("kind", "union", "; ".join(filter(None, (passes, resized))))
             self._note('inputs = "by_message"  # if its two inputs are typed (connect, join): not in the answers')
         elif ratio < 1 - SAME:
-            self._put("kind", "filter")
+            self._put("kind", "filter", resized)
             self._put("selectivity", _short(ratio), "records out by records in")
         elif ratio > 1 + SAME:
-            self._put("kind", "flat_map")
+            self._put("kind", "flat_map", resized)
             self._put(
                 "fanout",
                 round(min(ratio, 1000.0)),
                 f"assumed: a whole number, records out by records in is {ratio:.2f}",
             )
         else:
-            self._put("kind", "map")
+            self._put("kind", "map", resized)
         self._put("parallelism", each.parallelism)
         if each.service_s is None:
             self._ask("service_s", 0.001, "seconds for a record: no records or no busy time in the answers")
         else:
             self._put("service_s", _short(each.service_s), "busy time by records; its spread is not in the answers")
+
+    def _resized(self, each: Vertex) -> str:
+        """Return that records leave a vertex smaller or larger than they come, which is not simulated; else nothing."""
+        sizes = [self.job.vertex(sender).out_bytes for sender, _ in each.inputs]
+        came, left = max(filter(None, sizes), default=0.0), each.out_bytes
+        if not came or not left or abs(left / came - 1) <= RESIZED:
+            return ""
+        return f"assumed: a record leaves it with the {came:,.0f} bytes with which it came, not {left:,.0f}"
 
 
 def _seen(each: Vertex) -> Iterator[str]:

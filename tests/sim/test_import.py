@@ -11,7 +11,9 @@ import json
 import tomllib
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ import pytest
 from barrierlab.sim import load, run
 from barrierlab.sim.scenario.file import ScenarioError
 from barrierlab.sim.twin.answers import MOST_BYTES, FlinkAnswers, TwinError, answers_of
-from barrierlab.sim.twin.import_flink import job_of, scenario_of
+from barrierlab.sim.twin.import_flink import busiest_share, job_of, scenario_of
 from barrierlab.sim.twin.observed import observed_in, saved_text
 from tests.sim.support import barrierlab
 
@@ -428,3 +430,48 @@ def test_files_that_answer_otherwise_are_not_mixed(capsys: pytest.CaptureFixture
     status, out, err = barrierlab(capsys, "import", "flink", *names)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"barrierlab: {names[2]}: answers /config otherwise than a file before it; give ")
+
+
+HOT = "skewed_local_saturated_aligned.json"
+
+
+def test_a_hot_key_is_as_hot_as_the_subtasks_say(tmp_path: Path) -> None:
+    """Keys would be used evenly: of a job with a hot key durations would come to two thirds of what they are."""
+    job = _imported(FLINK / "2.x" / HOT, tmp_path, until_s=12.0)
+    taken = Counter(name for _, verb, name, *_ in run(job, 1).entries if verb == "take" and "slow" in name)
+    assert max(taken.values()) / taken.total() == pytest.approx(5259 / (5259 + 1791), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("taken", "skew"),
+    [((3700, 3350), False), ((3900, 3150), True), ((390, 315), False), ((7050, 0), True)],
+    ids=["nearly even", "uneven", "few", "one key"],
+)
+def test_keys_are_skewed_where_chance_does_not_explain_it(taken: tuple[int, int], skew: bool, tmp_path: Path) -> None:
+    """A job would have a hot key for a few records, or every key its share where one subtask has them all."""
+    text = (FLINK / "2.x" / HOT).read_text()
+    for old, new in zip((5259, 1791), taken, strict=True):
+        text = text.replace(f'"read-records":{old},', f'"read-records":{new},')
+    (tmp_path / "saved.json").write_text(text)
+    made = scenario_of(job_of(answers_of([str(tmp_path / "saved.json")]), None), "")
+    assert ("key_skew" in made.text) == skew
+    assert busiest_share(10.0, 2) > 0.999
+    for parallelism in (2, 3, 8):
+        shares = [busiest_share(each / 4, parallelism) for each in range(2, 20)]
+        assert shares == sorted(shares)  # so that halving finds it
+
+
+def test_a_record_larger_than_a_buffer_is_as_large_as_it_is(tmp_path: Path) -> None:
+    """It was cut down to a buffer: queues of as many buffers held half as many records more."""
+    job = _imported(FLINK / "2.x" / "chain_local_large_aligned.json", tmp_path)
+    [source] = job.sources.values()
+    assert source.record_bytes.mean == pytest.approx(50_000, rel=0.001)
+
+
+def test_records_that_change_their_size_are_said_to_be_simulated_without() -> None:
+    """A window's results of 4 KB, simulated as its events of 100 bytes, would fill a queue thirty times as long."""
+    job = job_of(answers_of([str(FLINK / "2.x" / HOT)]), None)
+    larger = [replace(each, out_bytes=40_000.0) if each.operator == "fast" else each for each in job.vertices]
+    for vertices, told in ((job.vertices, []), (tuple(larger), ["4,094 bytes with which it came, not 40,000"])):
+        found = [line for line in scenario_of(replace(job, vertices=vertices), "").assumed if "leaves it" in line]
+        assert [line.partition("with the ")[2] for line in found][:1] == told
