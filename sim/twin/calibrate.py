@@ -178,12 +178,15 @@ def _after_alignment(run: ObservedJob, checkpoint: ObservedCheckpoint, begin_ms:
     """Return the bytes that each unaligned part has of channels, and its asynchronous part without the alignment.
 
     A part begins with its first barrier, and its asynchronous part when it has begun: that much of the alignment is
-    over by then.
+    over by then. Subtasks of one process write into one file, and each is done when all of them are (Flink's
+    `max-subtasks-per-channel-state-file`): there only the part that begins last waits for no other.
     """
+    begun_ms = [each.start_delay_ms for each in checkpoint.subtasks if each.start_delay_ms is not None]
+    last_ms = max(begun_ms, default=0.0) if run.is_local else 0.0
     found = []
     for each in checkpoint.subtasks:
         size, rest, align, sync = each.persisted_bytes, each.async_ms, each.alignment_ms, each.sync_ms
-        if not _is_unaligned(run, each):
+        if not _is_unaligned(run, each) or (each.start_delay_ms or 0.0) < last_ms:
             continue
         if size is not None and rest is not None and align is not None and sync is not None:
             found.append((size, rest - max(0.0, align - begin_ms - sync)))

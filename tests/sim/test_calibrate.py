@@ -467,6 +467,22 @@ def test_a_barrier_that_keeps_its_place_is_no_cost_of_an_unaligned_one() -> None
     assert profile.costs["acknowledgement"].mean_s < 0.02  # with the alignment in it, it were a second
 
 
+def test_a_part_that_waits_for_others_of_its_process_says_nothing_of_writes() -> None:
+    """Subtasks of a process write into one file: the source's 570 ms, until another has aligned, would be its work."""
+    answers = answers_of([str(CHAINED.with_name("forward_local_saturated_unaligned.json"))])
+    run = observed_in(answers, job_of(answers, None))
+    waited = [each.async_ms for checkpoint in run.checkpoints for each in checkpoint.of("source")]
+    assert fmean(each for each in waited if each is not None) > 500
+    rows = [[row for each in run.checkpoints for row in writes(of, each)] for of in (run, replace(run, is_local=False))]
+    assert max(rows[0], default=0.0) < 10 < 500 < max(rows[1])  # where each has a file of its own, it is work
+    local = next(run for run in observed_from([str(DATA / "sixth")], load("flink_chain")) if "4ms_unal" in run.name)
+    last = [
+        [row for each in local.checkpoints for row in channel_state(of, each)]
+        for of in (local, replace(local, is_local=False))
+    ]
+    assert 0 < fmean(last[0]) < 0.8 * fmean(last[1])
+
+
 def test_answers_of_another_job_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """The costs of one job's operators would be taken for another's."""
     status, out, err = barrierlab(capsys, "calibrate", "flink_chain", "--from", str(CHAINED))

@@ -32,7 +32,13 @@ from tests.sim.support import barrierlab
 
 FLINK = Path(__file__).parent / "flink"
 ANSWERS = sorted(FLINK.glob("*/*.json"))
-QUICK = ("2.x/chain_remote_debloated_aligned", "2.x/chained_local_saturated_aligned")
+QUICK = (
+    "2.x/chain_remote_debloated_aligned",
+    "2.x/chained_local_saturated_aligned",
+    "2.x/chain_local_large_aligned",
+    "2.x/forward_local_saturated_unaligned",
+    "2.x/skewed_local_saturated_aligned",
+)
 """The others are unions, of which one is predicted from another job below, and what takes as long and says no more."""
 DISTURBED, QUIET_MS = "chain_remote_debloated_aligned", 794
 """Answers of a job that took 858 ms beside other programs, and how long it took in three runs without them
@@ -376,11 +382,12 @@ def test_an_imported_job_needs_no_line_of_ones_own(
         assert (status, err) == (0, ""), command
         assert "fill in" not in out
     found = json.loads(out)
-    assert (found["outside"], found["left_out"]) == ([], {})
+    begins_unaligned = "forward" not in answers.stem  # nothing shows how, where no barrier overtakes
+    assert (found["outside"], found["left_out"]) == ([] if begins_unaligned else [TAKEN], {})
     rows = {(row["statistic"], row["operator"]): row for row in found["rows"]}
     whole = rows["end to end", ""]
     assert whole["median"] == pytest.approx(whole["measured"], rel=0.35)
-    if answers.stem == DISTURBED:  # one of seven, of intervals that hold nine of ten
+    if answers.stem == DISTURBED:  # one of ten, of intervals that hold nine of ten
         assert whole["median"] == pytest.approx(QUIET_MS, rel=0.05)
     else:
         assert whole["inside"]
