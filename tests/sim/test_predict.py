@@ -32,13 +32,7 @@ from tests.sim.support import barrierlab
 
 FLINK = Path(__file__).parent / "flink"
 ANSWERS = sorted(FLINK.glob("*/*.json"))
-QUICK = (
-    "2.x/chain_remote_debloated_aligned",
-    "2.x/chained_local_saturated_aligned",
-    "2.x/chain_local_large_aligned",
-    "2.x/forward_local_saturated_unaligned",
-    "2.x/skewed_local_saturated_aligned",
-)
+QUICK = ("2.x/chain_remote_debloated_aligned", "2.x/skewed_local_saturated_aligned")
 """The others are unions, of which one is predicted from another job below, and what takes as long and says no more."""
 DISTURBED, QUIET_MS = "chain_remote_debloated_aligned", 794
 """Answers of a job that took 858 ms beside other programs, and how long it took in three runs without them
