@@ -1,7 +1,7 @@
 """Every measured run predicted from the other configurations, and how far off: the errors that intervals are made of.
 
     python -m tests.leave_one_out            # the tables of what is kept, into the page, and its picture
-    python -m tests.leave_one_out --seeds 19  # simulate anew, and keep: half an hour on two quiet cores
+    python -m tests.leave_one_out --seeds 19  # simulate anew, and keep: ten minutes on two quiet cores
     python -m tests.leave_one_out --seeds 19 --one   # the same from one configuration of each cluster alone
 
 A configuration is a job with its rates, sizes and place, in all its modes. Costs are those of the other configurations

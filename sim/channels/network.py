@@ -63,19 +63,19 @@ class BufferPool:
 class Buffer:
     """A segment being filled, sent or read: the messages that end in it, and its bytes.
 
-    `start` and `sent` are how far it has been read, in messages and in bytes; `readers` who still reads it. Where
-    records span, what is behind the first `ended` bytes is a part of one that ends in another buffer.
+    `start` and `sent` are how far it has been read, in messages and in bytes; `readers` who still reads it. `goes_on`
+    says that behind the last message is a part of one that ends in another buffer.
     """
 
-    __slots__ = ("capacity", "ended", "finished", "messages", "needs_segment", "readers", "sent", "size", "start")
+    __slots__ = ("capacity", "finished", "goes_on", "messages", "needs_segment", "readers", "sent", "size", "start")
 
     def __init__(self, needs_segment: bool, capacity: int = 0) -> None:
         self.messages: MessageChunk = []
         self.capacity = capacity
-        self.size = self.sent = self.ended = 0
+        self.size = self.sent = 0
         self.start = 0
         self.readers = 0
-        self.finished = False
+        self.finished = self.goes_on = False
         self.needs_segment = needs_segment
 
     def unsent(self) -> bool:
@@ -261,7 +261,7 @@ class NetworkChannel:
             left -= part
             if left == 0:
                 tail.messages.append(message)
-                tail.ended = tail.size
+            tail.goes_on = left > 0
             is_flushed = left == 0 and type(message) is Watermark
             if is_flushed or tail.size >= tail.capacity:
                 self._finish(tail)
@@ -492,7 +492,7 @@ class NetworkChannel:
     def _send(self) -> None:
         takes_buffer = self._subpartition[0].needs_segment
         chunk, head, size = self._slice()
-        goes_on = self._spans and head.ended < head.size
+        goes_on = head.goes_on
         if takes_buffer:
             self.credit -= 1
         self._recycle(head)
@@ -588,7 +588,7 @@ class NetworkChannel:
         """The messages that end in the next buffer, in order; none, if it holds a part of one only."""
         if self._gate is None:
             chunk, buffer, self.opened_bytes = self._slice()
-            self.goes_on = self._spans and buffer.ended < buffer.size
+            self.goes_on = buffer.goes_on
             buffer.readers += 1
             self._opened = buffer
         else:

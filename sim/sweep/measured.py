@@ -215,6 +215,7 @@ def _level(row: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         return "rho090", rate
     if service_ms in _SATURATED_MS or dag == "join":
         return f"sat_{service_ms:g}ms", {}
+    # Of the levels the one whose runs were as long: ten checkpoints, one every 2 s.
     return "sat_4ms", {**rate, "operator.slow.service_s": service_ms / 1e3}
 
 

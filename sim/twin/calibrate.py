@@ -42,7 +42,7 @@ UNEQUAL = "no two subtasks with a queue all along, in aligned checkpoints that f
 LEAST_MS = 0.5  # a barrier that is in at once, by a clock of whole milliseconds
 AT_WORK = 0.9  # of its time: then an operator's records hardly wait for it to be woken
 DISTURBED = 0.05  # of a service: so much longer it is beside something else on the machine
-FAR = 4  # checkpoints: a step over so many is mostly of a walk, of ten a run has some left, and over one of chance
+FAR = 4  # checkpoints: over so many a walk outweighs what is anew in each; of the ten of a run enough steps are left
 FEWEST = 6  # differences between checkpoints, and rows with channel state: fewer say nothing of noise, or of a rate
 BUFFER_S = 0.0002  # one way of anything, in the scenarios' `latency_s`: a barrier's own share is what is beyond it
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import count, product
 from string import ascii_lowercase
 from typing import Any
@@ -45,13 +45,13 @@ LATEST = 10  # checkpoints that are asked for; Flink keeps as many (web.checkpoi
 EVEN = 0.016  # of the variance that drawn keys give: of two subtasks less is one chance in ten, of more hardly any
 MANY_KEYS = 4096  # hashed to subtasks they are even within some per cent; with few, one subtask has the most of them
 FEW_RECORDS, UNEVEN = 1000, 1.1  # of fewer, or closer to the mean than that, chance may have made the difference
-MOST_SKEW = 10.0  # of a scenario; one key has all
+MOST_SKEW = 10  # of a scenario; one key has all
 NEVER_MS = 1e12  # an interval above it, thirty years, is none: Flink says Long.MAX_VALUE
 
 
-@cache
 def busiest_share(skew: float, parallelism: int) -> float:
-    """Return the share of records that the busiest of so many subtasks takes behind a hash of `MANY_KEYS` keys.
+    """Return the share of records that the busiest of so many subtasks takes behind a hash of `MANY_KEYS` keys, which
+    are drawn as by `KeyChooser` and hashed as by an output of `impl`.
 
     >>> [round(busiest_share(skew, 2), 2) for skew in (0.0, 1.0, 10.0)]
     [0.5, 0.6, 1.0]
@@ -91,6 +91,11 @@ class Vertex:
             return False
         mean = sum(self.taken) / len(self.taken)
         return mean > 0 and sum((each - mean) ** 2 for each in self.taken) <= EVEN * mean * (len(self.taken) - 1)
+
+    @property
+    def unevenness(self) -> float:
+        """The records that its busiest subtask took, by the mean of all of them."""
+        return max(self.taken) * len(self.taken) / sum(self.taken)
 
     @property
     def service_s(self) -> float | None:
@@ -529,33 +534,29 @@ class _Writer:
             for other in self.job.vertices
             for _, ship in other.inputs
         ):
-            skew, why = self._skew()
-            self._put("keys", MANY_KEYS, "assumed: many; how many is not in the answers" if skew else why)
-            if skew:
-                self._put("key_skew", skew, why)
+            self._keys()
         if each.service_s:
             self._put("service_s", _short(each.service_s), "busy time by records")
 
-    def _skew(self) -> tuple[float, str]:
-        """Return the skew with which the busiest subtask behind a hash takes as much as it took, and why; 0 if even."""
+    def _keys(self) -> None:
+        """Put how many keys there are, and the skew with which the busiest subtask behind a hash takes what it took."""
         uneven = [
-            (max(each.taken) / sum(each.taken), each)
+            each
             for each in self.job.vertices
             if 1 < each.parallelism == len(each.taken)
             and sum(each.taken) >= FEW_RECORDS
             and any(ship.upper() == "HASH" for _, ship in each.inputs)
-            and max(each.taken) > UNEVEN * sum(each.taken) / each.parallelism
+            and each.unevenness > UNEVEN
         ]
         if not uneven:
-            return 0.0, "assumed: many, used evenly; neither number nor skew is in the answers"
-        share, receiver = max(uneven, key=lambda each: each[0] * each[1].parallelism)
-        low, high = 0.0, MOST_SKEW
-        while high - low > 0.005:
-            middle = (low + high) / 2
-            low, high = (middle, high) if busiest_share(middle, receiver.parallelism) < share else (low, middle)
-        return round(
-            high, 2
-        ), f"assumed: the busiest subtask of {receiver.operator} took {percent(share)} of its records"
+            self._put("keys", MANY_KEYS, "assumed: many, used evenly; neither number nor skew is in the answers")
+            return
+        busiest = max(uneven, key=lambda each: each.unevenness)
+        share, subtasks = busiest.unevenness / busiest.parallelism, busiest.parallelism
+        hundredths = bisect_left(range(100 * MOST_SKEW), share, key=lambda each: busiest_share(each / 100, subtasks))
+        self._put("keys", MANY_KEYS, "assumed: many; how many is not in the answers")
+        why = f"assumed: the busiest subtask of {busiest.operator} took {percent(share)} of its records"
+        self._put("key_skew", hundredths / 100, why)
 
     def _operator(self, each: Vertex) -> None:
         self._head("operator", each)
