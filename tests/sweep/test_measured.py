@@ -88,6 +88,7 @@ def test_a_load_or_size_that_is_no_level_is_that_of_the_row(tmp_path):
     assert (load_060.sources["source"].rate_per_s, load_060.checkpoint.interval_s) == (150.0, 5.0)
     assert load_060.operators["slow"].service_s.mean == pytest.approx(0.004)
     assert (large.sources["source"].rate_per_s, large.operators["slow"].service_s.mean) == (37.5, 0.04)
+    assert (large.warmup_s, large.until_s) == (9.0, 32.0)  # as old as it was measured, not as jobs of 16 ms are
     assert {channel.spanning_records for channel in large.channels.values()} == {True}
     assert {edge for edge, channel in forward.channels.items() if channel.exchange == "forward"} == {
         "source->fast",
